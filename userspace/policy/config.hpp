@@ -30,12 +30,12 @@ struct LinkConfig {
 // [lanes]: the code space, one entry per lane from urgent to bulk.
 struct LanesConfig {
   LanePolicy policy = LanePolicy::strict;
-  double minimum_share = 0.05;                                  // of each lower lane, 0..0.25
-  std::array<std::uint32_t, GL_LANES> weights = {8, 4, 2, 1};   // 1..255
-  std::array<std::uint8_t, GL_LANES> priority = {6, 4, 2, 1};   // SO_PRIORITY: the tag, 1..6
-  std::array<std::uint8_t, GL_LANES> dscp = {36, 22, 14, 0};    // 0..63
+  double minimum_share = 0.05;                                       // of each lower lane, 0..0.25
+  std::array<std::uint32_t, GL_LANES> weights = {8, 4, 2, 1};        // 1..255
+  std::array<std::uint8_t, GL_LANES> priority = {6, 4, 2, 1};        // SO_PRIORITY: the tag, 1..6
+  std::array<std::uint8_t, GL_LANES> dscp = {36, 22, 14, 0};         // 0..63
   std::array<std::uint8_t, GL_LANES> queue_priority = {6, 4, 0, 0};  // skb->priority behind the marker
-  gl_lane default_lane = GL_LANE_NORMAL;                        // of a job's untagged sockets
+  gl_lane default_lane = GL_LANE_NORMAL;                             // of a job's untagged sockets
   bool allow_reserved_dscp = false;  // confirms DSCPs that RoCE and voice use: 24, 26, 46, 48
 };
 
