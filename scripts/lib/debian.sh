@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts need to know about this Debian: its release and its mirror. Sourced, never run.
+# shellcheck shell=bash disable=SC2016,SC1091
 
 # Prints the codename of the running Debian (bookworm, trixie), or nothing on another system.
 debian_codename() {
