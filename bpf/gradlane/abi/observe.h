@@ -25,7 +25,6 @@
 	  "acknowledgements without a grant: no room among the TCP options")                      \
 	X(GL_COUNT_GRANTS_RECEIVED, "grants_received", "grants taken over by senders")            \
 	X(GL_COUNT_GRANTS_BAD, "grants_bad", "grants refused: malformed or of another version")   \
-	X(GL_COUNT_GRANTS_STALE, "grants_stale", "times that a sender's grant had gone stale")    \
 	X(GL_COUNT_FLOOR_REFUSED, "floor_refused",                                                 \
 	  "the kernel refused the retransmission floor for a socket")                             \
 	X(GL_COUNT_PARSE, "parse", "packets left unmarked: headers that could not be parsed")

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The receiver's count of active senders: a wheel of time slots, advanced by the packets themselves. No timer
+ * and no sweep, so nothing can be left counted when a sender, a connection or a daemon dies.
+ */
+#ifndef GRADLANE_LIB_ACTIVITY_H
+#define GRADLANE_LIB_ACTIVITY_H
+
+#include "common.h"
+#include "law.h"
+
+/* Payload of a full segment on an Ethernet of MTU 1500 with timestamps; the law wants the order of it. */
+#define GL_SEGMENT 1448U
+
+/* The trim looks at the arrival rate this often. */
+#define GL_TRIM_PERIOD_NS 4096000ULL
+
+/* The expected number of senders is the peak of the current and the last period of this many slots (262 ms):
+ * longer than most iterations, so that it covers the last burst of a periodic job.
+ */
+#define GL_PEAK_SLOTS 512U
+
+/* Key 0; see struct gl_activity. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gl_activity);
+} gl_activity SEC(".maps");
+
+static __always_inline __u32 gl_all_active(const struct gl_activity *activity)
+{
+	return activity->active[0] + activity->active[1] + activity->active[2] + activity->active[3];
+}
+
+/* Most senders that a burst is expected to have. */
+static __always_inline __u32 gl_expected_senders(const struct gl_activity *activity)
+{
+	__u32 peak = activity->peak > activity->last_peak ? activity->peak : activity->last_peak;
+
+	return peak ? peak : 1;
+}
+
+/* Grants and idle times that follow from the counts. Under the lock. */
+static __always_inline void gl_share_out(struct gl_activity *activity, const struct gl_scc_config *config)
+{
+	__u32 expected;
+	__u32 all = gl_all_active(activity);
+	__u8 window;
+
+	if (all > activity->peak)
+		activity->peak = all;
+	expected = gl_expected_senders(activity);
+	window = gl_restart_window(config->buffer, GL_SEGMENT, expected);
+	gl_shares(config, activity->active, activity->trim, activity->grant);
+	for (int lane = 0; lane < GL_LANES; lane++)
+		activity->idle_slots[lane] =
+			gl_idle_slots(activity->grant[lane], GL_SEGMENT, window, config->round_trip_us);
+}
+
+/* Turns the wheel to slot now and counts anew who is active in each lane. Under the lock. */
+static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 now)
+{
+	__u32 passed = now - activity->slot;
+
+	if (passed > GL_WHEEL)
+		passed = GL_WHEEL;
+	for (__u32 i = 0; i < GL_WHEEL; i++) {
+		__u32 index = (now - i) & (GL_WHEEL - 1);
+
+		if (i >= passed)
+			break;
+		for (int lane = 0; lane < GL_LANES; lane++)
+			activity->count[lane][index] = 0;
+	}
+	activity->slot = now;
+	for (int lane = 0; lane < GL_LANES; lane++) {
+		__u32 active = 0;
+
+		for (__u32 i = 0; i < GL_WHEEL; i++) {
+			if (i > activity->idle_slots[lane])
+				break;
+			active += activity->count[lane][(now - i) & (GL_WHEEL - 1)];
+		}
+		activity->active[lane] = active;
+	}
+	if (now - activity->peak_slot >= GL_PEAK_SLOTS) {
+		activity->last_peak = now - activity->peak_slot >= 2 * GL_PEAK_SLOTS ? 0 : activity->peak;
+		activity->peak = 0;
+		activity->peak_slot = now;
+	}
+}
+
+/* Payload of a flow arrived in a lane. Under the lock. */
+static __always_inline void gl_seen(struct gl_activity *activity, struct gl_socket *socket, __u32 lane,
+				    const struct gl_scc_config *config)
+{
+	__u32 now = activity->slot;
+	__u32 age = now - socket->seen_slot;
+	__u32 last_lane = socket->lane_in & (GL_LANES - 1);
+	bool counted = age < GL_WHEEL;
+
+	lane &= GL_LANES - 1;
+	if (counted && age == 0 && last_lane == lane)
+		return;
+	if (counted) {
+		__u16 *last = &activity->count[last_lane][socket->seen_slot & (GL_WHEEL - 1)];
+
+		if (*last)
+			(*last)--;
+	}
+	activity->count[lane][now & (GL_WHEEL - 1)]++;
+	socket->seen_slot = now;
+	socket->lane_in = (__u8)lane;
+	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
+	if (!counted || age > activity->idle_slots[last_lane] || last_lane != lane) {
+		activity->active[lane]++;
+		if (counted && age <= activity->idle_slots[last_lane] && activity->active[last_lane])
+			activity->active[last_lane]--;
+		gl_share_out(activity, config);
+	}
+}
+
+/* Takes note of bytes of payload that arrived for a flow in a lane at a time. */
+static __always_inline void gl_note_arrival(struct gl_activity *activity, struct gl_socket *socket, __u32 lane,
+					    __u32 bytes, __u64 now_ns, const struct gl_scc_config *config)
+{
+	__u32 slot = (__u32)(now_ns / GL_SLOT_NS);
+
+	bpf_spin_lock(&activity->lock);
+	/* Clocks of processors differ by a little: the wheel never turns back. */
+	if ((__s32)(slot - activity->slot) > 0) {
+		__u64 period = now_ns - activity->trim_ns;
+
+		if (period >= GL_TRIM_PERIOD_NS) {
+			/* A pause says nothing about how senders use their grants. */
+			if (period < 4 * GL_TRIM_PERIOD_NS)
+				activity->trim = gl_next_trim(activity->trim, activity->arrived,
+							      config->payload_rate * (period / 1000) /
+								      GL_SECOND_US);
+			else
+				activity->trim = GL_ONE;
+			activity->arrived = 0;
+			activity->trim_ns = now_ns;
+		}
+		gl_turn_wheel(activity, slot);
+		gl_share_out(activity, config);
+	}
+	activity->arrived += bytes;
+	gl_seen(activity, socket, lane, config);
+	bpf_spin_unlock(&activity->lock);
+}
+
+#endif
