@@ -1,169 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * SCC, the sender's side: paces to the receiver's grant, stretched by queueing delay and braked by loss, with
- * the window as a cap on bursts. Without grants it behaves as Reno. What it knows of a socket's instance comes
- * through the socket storage, for it is registered once per kernel.
- */
-#include "lib/common.h"
-#include "lib/law.h"
-#include "lib/socket.h"
+/* SCC as a congestion control of the kernel: the operations and their registration. */
+#include "lib/control.h"
 
 #define CONG_CONTROL_NON_RESTRICTED 1 /* TCP_CONG_NON_RESTRICTED: any process may choose it */
 
-/* Values of sk_pacing_status. */
-#define PACING_NONE 0
-#define PACING_NEEDED 1
-
-/* The window covers acknowledgements that come this much later than the shortest round trip. */
-#define GL_ACK_SLACK_US 300U
-
-/* A grant goes stale after this many acknowledgements without a new one, and not before this many round trips
- * and this time: bidirectional traffic acknowledges on data, which carries no grants.
- */
-#define GL_STALE_ACKS 16U
-#define GL_STALE_ROUND_TRIPS 8U
-#define GL_STALE_LEAST_NS 20000000ULL
-/* Each time it goes stale it is halved; after this many times the socket goes on without grants. */
-#define GL_STALE_TIMES 3U
-
-/* The loss brake, in 1/1024: what is left of the rate after a loss episode, at least, and per lossless round. */
-#define GL_BRAKE_LOSS 896U
-#define GL_BRAKE_TIMEOUT 768U
-#define GL_BRAKE_LEAST 128U
-#define GL_BRAKE_RECOVER 32U
-
-/* Gaps between bursts vary by a quarter, so that senders do not march in step. */
-#define GL_JITTER_LEAST 768U
-#define GL_JITTER_MASK 511U
-
-/* A socket's state: icsk_ca_priv, 104 bytes at the most. */
-struct gl_scc_state {
-	__u64 grant_ns; /* arrival of the grant in use */
-	__u64 round_ns; /* begin of this round trip */
-	__u32 acks; /* acknowledgements since the grant arrived */
-	__u32 brake; /* 1/1024 */
-	__u32 queue_us; /* latest sample of the queueing delay */
-	__u32 prior_window; /* before the window was reduced, for undo */
-	__u8 granted; /* a grant is in use */
-	__u8 lossy_round; /* something was lost in this round trip */
-};
-
-_Static_assert(sizeof(struct gl_scc_state) <= 104, "must fit icsk_ca_priv");
-
-static __always_inline struct tcp_sock *tcp_sk(const struct sock *sk)
-{
-	return (struct tcp_sock *)sk;
-}
-
-static __always_inline struct gl_scc_state *state_of(const struct sock *sk)
-{
-	return (struct gl_scc_state *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
-}
-
-/* Returns how often the grant has gone stale by now; 0 for a fresh one. */
-static __always_inline __u32 times_stale(const struct gl_scc_state *state, __u32 round_trip_us, __u64 now)
-{
-	__u64 period = gl_max64(GL_STALE_LEAST_NS, GL_STALE_ROUND_TRIPS * 1000ULL * round_trip_us);
-	__u64 by_time = (now - state->grant_ns) / period;
-
-	return (__u32)gl_min64(by_time, state->acks / GL_STALE_ACKS);
-}
-
-static __always_inline void note_queue(struct gl_scc_state *state, const struct rate_sample *rs,
-				       __u32 round_trip_us)
-{
-	long sample = rs->rtt_us;
-
-	if (sample <= 0 || rs->is_ack_delayed)
-		return;
-	state->queue_us = (__u32)sample > round_trip_us ? (__u32)sample - round_trip_us : 0;
-}
-
-/* Lifts the loss brake once per round trip without loss. */
-static __always_inline void end_round(struct gl_scc_state *state, __u32 round_trip_us, __u64 now)
-{
-	if (now - state->round_ns < (round_trip_us + state->queue_us) * 1000ULL)
-		return;
-	if (!state->lossy_round)
-		state->brake = (__u32)gl_min64(state->brake + GL_BRAKE_RECOVER, GL_ONE);
-	state->lossy_round = 0;
-	state->round_ns = now;
-}
-
-static __always_inline void pace(struct sock *sk, __u64 rate)
-{
-	/* A limit that the user set always wins. */
-	sk->sk_pacing_rate = gl_min64(rate, sk->sk_max_pacing_rate);
-	if (sk->sk_pacing_status == PACING_NONE)
-		sk->sk_pacing_status = PACING_NEEDED;
-}
-
-static __always_inline void without_grant(struct sock *sk, __u32 ack, __u32 acked)
-{
-	struct inet_connection_sock *connection = (struct inet_connection_sock *)sk;
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	/* The field also sets the kernel's burst size, so "unlimited" has to be said. */
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
-	if (connection->icsk_ca_state == TCP_CA_Recovery || connection->icsk_ca_state == TCP_CA_CWR) {
-		if (tp->snd_cwnd > tp->snd_ssthresh)
-			tp->snd_cwnd = tp->snd_ssthresh;
-		return;
-	}
-	tcp_reno_cong_avoid(sk, ack, acked);
-}
-
-static __always_inline void control(struct sock *sk, __u32 ack, const struct rate_sample *rs)
-{
-	struct gl_socket *socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
-	struct gl_scc_state *state = state_of(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 round_trip_us = tp->rtt_min.s[0].v;
-	__u32 acked = rs->acked_sacked > 0 ? (__u32)rs->acked_sacked : 0;
-	__u64 now = bpf_ktime_get_ns();
-	__u32 mss = tp->mss_cache ? tp->mss_cache : 1;
-	__u32 stale, window;
-	__u64 grant, rate;
-
-	if (!socket || !(socket->flags & GL_SOCKET_GRANTED)) {
-		without_grant(sk, ack, acked);
-		return;
-	}
-	if (socket->grant_ns != state->grant_ns) {
-		state->grant_ns = socket->grant_ns;
-		state->acks = 0;
-		state->granted = 1;
-	} else {
-		state->acks++;
-	}
-	note_queue(state, rs, round_trip_us);
-	end_round(state, round_trip_us, now);
-	stale = times_stale(state, round_trip_us, now);
-	if (stale >= GL_STALE_TIMES) {
-		state->granted = 0;
-		without_grant(sk, ack, acked);
-		return;
-	}
-	grant = (socket->grant >> stale) * state->brake / GL_ONE;
-	rate = gl_stretched_rate(grant, mss * (socket->restart_window / 4), state->queue_us,
-				 socket->queue_tolerance_us);
-	window = gl_window(rate, mss, round_trip_us, GL_ACK_SLACK_US, socket->restart_window);
-	pace(sk, rate * GL_ONE / (GL_JITTER_LEAST + (bpf_get_prandom_u32() & GL_JITTER_MASK)));
-	/* Everything is acknowledged: the next bytes may start a burst, together with all other senders. */
-	if (!tp->packets_out)
-		window = (__u32)gl_min64(window, socket->restart_window / 4);
-	if (tp->snd_cwnd < window)
-		window = (__u32)gl_min64(tp->snd_cwnd + acked, window);
-	tp->snd_cwnd = window ? window : 1;
-}
+/* The socket buffer in windows of at least ten segments; within net.ipv4.tcp_wmem. */
+#define GL_BUFFER_WINDOWS 16
 
 SEC("struct_ops")
 void BPF_PROG(gl_scc_init, struct sock *sk)
 {
 	struct gl_scc_state *state = state_of(sk);
 
-	*state = (struct gl_scc_state){ .brake = GL_ONE };
-	/* Before the first grant a new connection sends little: all the others may start now, too. */
+	*state = (struct gl_scc_state){.brake = GL_ONE};
+	/* Before the first grant a new connection sends little: all the others may start now, too.
+	 */
 	tcp_sk(sk)->snd_cwnd = 2;
 }
 
@@ -212,8 +63,9 @@ void BPF_PROG(gl_scc_set_state, struct sock *sk, __u8 new_state)
 	state->lossy_round = 1;
 }
 
-/* The kernel would send bursts of half a millisecond at the least; a paced sender of few segments sends the
- * restart window at once, but no more than two segments, so that acknowledgements are not delayed.
+/* The kernel would send bursts of half a millisecond at the least; a paced sender of few segments
+ * sends the restart window at once, but no more than two segments, so that acknowledgements are not
+ * delayed.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(gl_scc_min_segments, struct sock *sk)
@@ -223,6 +75,15 @@ __u32 BPF_PROG(gl_scc_min_segments, struct sock *sk)
 	return socket && socket->restart_window >= 2 * GL_RESTART_LEAST ? 2 : 1;
 }
 
+/* The kernel's own buffer of two windows would have the application refill it every few
+ * milliseconds, for windows are small here.
+ */
+SEC("struct_ops")
+__u32 BPF_PROG(gl_scc_buffer, struct sock *sk)
+{
+	return GL_BUFFER_WINDOWS;
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops gl_scc = {
 	.init = (void *)gl_scc_init,
@@ -230,6 +91,7 @@ struct tcp_congestion_ops gl_scc = {
 	.undo_cwnd = (void *)gl_scc_undo,
 	.set_state = (void *)gl_scc_set_state,
 	.min_tso_segs = (void *)gl_scc_min_segments,
+	.sndbuf_expand = (void *)gl_scc_buffer,
 	.cong_control = (void *)gl_scc_control,
 	.flags = CONG_CONTROL_NON_RESTRICTED,
 	.name = GL_SCC_NAME,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receiver's count of active senders: a wheel of time slots, advanced by the packets themselves. No timer
- * and no sweep, so nothing can be left counted when a sender, a connection or a daemon dies.
+ * The receiver's count of active senders: a wheel of time slots, advanced by the packets
+ * themselves. No timer and no sweep, so nothing can be left counted when a sender, a connection or
+ * a daemon dies.
  */
 #ifndef GRADLANE_LIB_ACTIVITY_H
 #define GRADLANE_LIB_ACTIVITY_H
@@ -9,14 +10,15 @@
 #include "common.h"
 #include "law.h"
 
-/* Payload of a full segment on an Ethernet of MTU 1500 with timestamps; the law wants the order of it. */
+/* Payload of a full segment on an Ethernet of MTU 1500 with timestamps; the law wants the order of
+ * it. */
 #define GL_SEGMENT 1448U
 
 /* The trim looks at the arrival rate this often. */
 #define GL_TRIM_PERIOD_NS 4096000ULL
 
-/* The expected number of senders is the peak of the current and the last period of this many slots (262 ms):
- * longer than most iterations, so that it covers the last burst of a periodic job.
+/* The expected number of senders is the peak of the current and the last period of this many slots
+ * (262 ms): longer than most iterations, so that it covers the last burst of a periodic job.
  */
 #define GL_PEAK_SLOTS 512U
 
@@ -30,7 +32,8 @@ struct {
 
 static __always_inline __u32 gl_all_active(const struct gl_activity *activity)
 {
-	return activity->active[0] + activity->active[1] + activity->active[2] + activity->active[3];
+	return activity->active[0] + activity->active[1] + activity->active[2] +
+	       activity->active[3];
 }
 
 /* Most senders that a burst is expected to have. */
@@ -42,7 +45,8 @@ static __always_inline __u32 gl_expected_senders(const struct gl_activity *activ
 }
 
 /* Grants and idle times that follow from the counts. Under the lock. */
-static __always_inline void gl_share_out(struct gl_activity *activity, const struct gl_scc_config *config)
+static __always_inline void gl_share_out(struct gl_activity *activity,
+					 const struct gl_scc_config *config)
 {
 	__u32 expected;
 	__u32 all = gl_all_active(activity);
@@ -54,8 +58,8 @@ static __always_inline void gl_share_out(struct gl_activity *activity, const str
 	window = gl_restart_window(config->buffer, GL_SEGMENT, expected);
 	gl_shares(config, activity->active, activity->trim, activity->grant);
 	for (int lane = 0; lane < GL_LANES; lane++)
-		activity->idle_slots[lane] =
-			gl_idle_slots(activity->grant[lane], GL_SEGMENT, window, config->round_trip_us);
+		activity->idle_slots[lane] = gl_idle_slots(activity->grant[lane], GL_SEGMENT,
+							   window, config->round_trip_us);
 }
 
 /* Turns the wheel to slot now and counts anew who is active in each lane. Under the lock. */
@@ -85,15 +89,16 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		activity->active[lane] = active;
 	}
 	if (now - activity->peak_slot >= GL_PEAK_SLOTS) {
-		activity->last_peak = now - activity->peak_slot >= 2 * GL_PEAK_SLOTS ? 0 : activity->peak;
+		activity->last_peak =
+			now - activity->peak_slot >= 2 * GL_PEAK_SLOTS ? 0 : activity->peak;
 		activity->peak = 0;
 		activity->peak_slot = now;
 	}
 }
 
 /* Payload of a flow arrived in a lane. Under the lock. */
-static __always_inline void gl_seen(struct gl_activity *activity, struct gl_socket *socket, __u32 lane,
-				    const struct gl_scc_config *config)
+static __always_inline void gl_seen(struct gl_activity *activity, struct gl_socket *socket,
+				    __u32 lane, const struct gl_scc_config *config)
 {
 	__u32 now = activity->slot;
 	__u32 age = now - socket->seen_slot;
@@ -115,15 +120,17 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_sock
 	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
 	if (!counted || age > activity->idle_slots[last_lane] || last_lane != lane) {
 		activity->active[lane]++;
-		if (counted && age <= activity->idle_slots[last_lane] && activity->active[last_lane])
+		if (counted && age <= activity->idle_slots[last_lane] &&
+		    activity->active[last_lane])
 			activity->active[last_lane]--;
 		gl_share_out(activity, config);
 	}
 }
 
 /* Takes note of bytes of payload that arrived for a flow in a lane at a time. */
-static __always_inline void gl_note_arrival(struct gl_activity *activity, struct gl_socket *socket, __u32 lane,
-					    __u32 bytes, __u64 now_ns, const struct gl_scc_config *config)
+static __always_inline void gl_note_arrival(struct gl_activity *activity, struct gl_socket *socket,
+					    __u32 lane, __u32 bytes, __u64 now_ns,
+					    const struct gl_scc_config *config)
 {
 	__u32 slot = (__u32)(now_ns / GL_SLOT_NS);
 
@@ -135,9 +142,9 @@ static __always_inline void gl_note_arrival(struct gl_activity *activity, struct
 		if (period >= GL_TRIM_PERIOD_NS) {
 			/* A pause says nothing about how senders use their grants. */
 			if (period < 4 * GL_TRIM_PERIOD_NS)
-				activity->trim = gl_next_trim(activity->trim, activity->arrived,
-							      config->payload_rate * (period / 1000) /
-								      GL_SECOND_US);
+				activity->trim = gl_next_trim(
+					activity->trim, activity->arrived,
+					config->payload_rate * (period / 1000) / GL_SECOND_US);
 			else
 				activity->trim = GL_ONE;
 			activity->arrived = 0;

@@ -11,13 +11,14 @@
 /* Where a packet's network header starts. */
 struct gl_network_header {
 	__u16 protocol; /* ETH_P_IP or ETH_P_IPV6, host byte order; 0: neither */
-	__u16 offset; /* from the start of the link-layer header */
+	__u16 offset;	/* from the start of the link-layer header */
 };
 
-/* Finds the network header behind an Ethernet header and up to GL_VLAN_DEPTH tags. Returns 0, or -1 where the
- * packet ends too early.
+/* Finds the network header behind an Ethernet header and up to GL_VLAN_DEPTH tags. Returns 0, or -1
+ * where the packet ends too early.
  */
-static __always_inline int gl_find_network_header(void *data, void *data_end, struct gl_network_header *header)
+static __always_inline int gl_find_network_header(void *data, void *data_end,
+						  struct gl_network_header *header)
 {
 	struct ethhdr *ethernet = data;
 	__u16 protocol;
@@ -42,8 +43,8 @@ static __always_inline int gl_find_network_header(void *data, void *data_end, st
 	return 0;
 }
 
-/* Sets the DSCP of an IPv4 header and mends its checksum (RFC 1624, equation 3). Returns 1 if the header had
- * another one, else 0 and nothing was written.
+/* Sets the DSCP of an IPv4 header and mends its checksum (RFC 1624, equation 3). Returns 1 if the
+ * header had another one, else 0 and nothing was written.
  */
 static __always_inline int gl_set_dscp_ipv4(struct iphdr *ip, __u8 dscp)
 {
@@ -63,7 +64,8 @@ static __always_inline int gl_set_dscp_ipv4(struct iphdr *ip, __u8 dscp)
 	return 1;
 }
 
-/* The same for an IPv6 header, which has no checksum. The traffic class lies across the first two bytes. */
+/* The same for an IPv6 header, which has no checksum. The traffic class lies across the first two
+ * bytes. */
 static __always_inline int gl_set_dscp_ipv6(void *header, __u8 dscp)
 {
 	__u8 *byte = header;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SCC's control law, both sides: pure functions of their arguments. No clock, no map, no kernel type, and no
- * absolute time: link rate, round-trip time, buffer and segment size go in. The BPF programs and the tests
- * compile this same file.
+ * SCC's control law, both sides: pure functions of their arguments. No clock, no map, no kernel
+ * type, and no absolute time: link rate, round-trip time, buffer and segment size go in. The BPF
+ * programs and the tests compile this same file.
  */
 #ifndef GRADLANE_LIB_LAW_H
 #define GRADLANE_LIB_LAW_H
@@ -14,13 +14,14 @@
 /* Fixed point of shares and trims. */
 #define GL_ONE 1024U
 
-/* Grants exceed the exact share by this much, so that rounding and gaps do not leave the link idle; the
- * queue that they build is what the senders' stretch takes away again. In 1/1024.
+/* Grants exceed the exact share by this much, so that rounding and gaps do not leave the link idle;
+ * the queue that they build is what the senders' stretch takes away again. In 1/1024.
  */
 #define GL_OVERCOMMIT 1075U
 
-/* A sender counts as active for this many of its own packet gaps after its last packet. Fewer lose senders
- * that wait for a retransmission timeout, more leave the link idle after a sender has finished.
+/* A sender counts as active for this many of its own packet gaps after its last packet. Fewer lose
+ * senders that wait for a retransmission timeout, more leave the link idle after a sender has
+ * finished.
  */
 #define GL_IDLE_GAPS 4
 
@@ -41,8 +42,8 @@ static inline __u64 gl_max64(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Rate in bytes per second to its 16-bit form: mantissa 11 bits, exponent 5 bits, unit 1024 B/s, rounded
- * down; the smallest grant is one unit.
+/* Rate in bytes per second to its 16-bit form: mantissa 11 bits, exponent 5 bits, unit 1024 B/s,
+ * rounded down; the smallest grant is one unit.
  */
 static inline __u16 gl_encode_rate(__u64 byte_s)
 {
@@ -65,12 +66,13 @@ static inline __u64 gl_decode_rate(__u16 rate)
 	return (__u64)(rate & 0x7ff) << ((rate >> 11) + 10);
 }
 
-/* What each active sender of a lane may send, bytes per second, for all lanes. Strict: the most urgent active
- * lane gets all but the minimum shares of the active lanes below. Weighted: senders in proportion to their
- * lanes' weights. A lane without senders is told what a first sender would get.
+/* What each active sender of a lane may send, bytes per second, for all lanes. Strict: the most
+ * urgent active lane gets all but the minimum shares of the active lanes below. Weighted: senders
+ * in proportion to their lanes' weights. A lane without senders is told what a first sender would
+ * get.
  */
-static inline void gl_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES], __u32 trim,
-			     __u64 grant[GL_LANES])
+static inline void gl_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
+			     __u32 trim, __u64 grant[GL_LANES])
 {
 	__u64 rate = config->payload_rate * GL_OVERCOMMIT / GL_ONE * trim / GL_ONE;
 	__u32 lanes_below = 0;
@@ -92,8 +94,9 @@ static inline void gl_shares(const struct gl_scc_config *config, const __u32 act
 
 			for (int above = 0; above < GL_LANES; above++)
 				lanes_above += above < lane && active[above] ? 1 : 0;
-			share = lanes_above ? rate * config->minimum_share / GL_ONE :
-					      rate - rate * config->minimum_share / GL_ONE * lanes_below;
+			share = lanes_above ? rate * config->minimum_share / GL_ONE
+					    : rate - rate * config->minimum_share / GL_ONE *
+							      lanes_below;
 			share /= senders;
 		}
 		lanes_below += active[lane] ? 1 : 0;
@@ -101,8 +104,8 @@ static inline void gl_shares(const struct gl_scc_config *config, const __u32 act
 	}
 }
 
-/* For how long a sender with this grant counts as active after its last packet, in slots. The restart window
- * is what it sends at once.
+/* For how long a sender with this grant counts as active after its last packet, in slots. The
+ * restart window is what it sends at once.
  */
 static inline __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u32 round_trip_us)
 {
@@ -113,8 +116,8 @@ static inline __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, 
 	return (__u32)gl_min64(slots, GL_WHEEL - 1);
 }
 
-/* What each of the expected senders may send at once when it starts again: together half of the buffer, in
- * quarters of a segment.
+/* What each of the expected senders may send at once when it starts again: together half of the
+ * buffer, in quarters of a segment.
  */
 static inline __u8 gl_restart_window(__u32 buffer, __u32 mss, __u32 expected_senders)
 {
@@ -123,8 +126,9 @@ static inline __u8 gl_restart_window(__u32 buffer, __u32 mss, __u32 expected_sen
 	return (__u8)gl_min64(gl_max64(window, GL_RESTART_LEAST), GL_RESTART_MOST);
 }
 
-/* The next trim after a control period in which arrived of the possible bytes came: counted senders that do
- * not use their grant must not leave the link idle. Below 7/10 of the link grants rise, else they fall back.
+/* The next trim after a control period in which arrived of the possible bytes came: counted senders
+ * that do not use their grant must not leave the link idle. Below 7/10 of the link grants rise,
+ * else they fall back.
  */
 static inline __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
 {
@@ -135,14 +139,17 @@ static inline __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
 	return (__u32)gl_min64(gl_max64(trim, GL_ONE), GL_TRIM_MOST);
 }
 
-/* The sender's rate: the granted gap between bursts, stretched by the queueing delay beyond the tolerance.
- * A queue in front of the receiver or anywhere else on the path slows all its senders alike, so the queue
- * settles near a fixed share of the number of senders.
+/* The sender's rate: the granted gap between bursts, stretched by the queueing delay beyond the
+ * tolerance. A queue in front of the receiver or anywhere else on the path slows all its senders
+ * alike, so the queue settles near a fixed share of the number of senders. A delay longer than a
+ * full buffer lasts is no queue but a busy host, and must not stop the sender for as long.
  */
-static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us, __u32 tolerance_us)
+static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us,
+				      __u32 tolerance_us, __u32 buffer_us)
 {
 	__u64 excess_us = queue_us > tolerance_us ? queue_us - tolerance_us : 0;
 
+	excess_us = gl_min64(excess_us, buffer_us);
 	/* burst / (burst / grant + excess) */
 	return grant * burst_bytes / (burst_bytes + grant * excess_us / GL_SECOND_US);
 }
@@ -150,7 +157,8 @@ static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queu
 /* The sender's window in segments: what the rate delivers in a round trip with some slack for late
  * acknowledgements, but never less than the restart window.
  */
-static inline __u32 gl_window(__u64 rate, __u32 mss, __u32 round_trip_us, __u32 slack_us, __u8 restart_window)
+static inline __u32 gl_window(__u64 rate, __u32 mss, __u32 round_trip_us, __u32 slack_us,
+			      __u8 restart_window)
 {
 	__u64 bytes = rate * 5 / 4 * (round_trip_us + slack_us) / GL_SECOND_US;
 	__u64 segments = (bytes + mss - 1) / mss;

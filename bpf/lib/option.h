@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SCC's TCP option, in sockops callbacks. Options are never put on data: what is reserved there would lower
- * the segment size, and packets with differing options do not merge at the receiver (tcp_gro_receive).
+ * SCC's TCP option, in sockops callbacks. Options are never put on data: what is reserved there
+ * would lower the segment size, and packets with differing options do not merge at the receiver
+ * (tcp_gro_receive).
  */
 #ifndef GRADLANE_LIB_OPTION_H
 #define GRADLANE_LIB_OPTION_H
@@ -13,7 +14,8 @@
 #define GL_TCP_SYN 0x02
 #define GL_TCP_RST 0x04
 
-/* Bits of the SYN's capability option and of grants share kind and identifier; the length tells them apart. */
+/* Bits of the SYN's capability option and of grants share kind and identifier; the length tells
+ * them apart. */
 struct gl_capable_option {
 	__u8 kind;
 	__u8 length;
@@ -29,7 +31,8 @@ static __always_inline void gl_reserve_option(struct bpf_sock_ops *ops)
 	if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (flags & GL_TCP_SYN) {
-		/* A SYN that got lost may have been dropped for its option: the next goes without. */
+		/* A SYN that got lost may have been dropped for its option: the next goes without.
+		 */
 		if (!ops->total_retrans)
 			bpf_reserve_hdr_opt(ops, GL_OPTION_CAPABLE_LENGTH, 0);
 		return;
@@ -51,7 +54,8 @@ static __always_inline void gl_write_capable(struct bpf_sock_ops *ops)
 }
 
 /* Returns 0, or a negative errno where there was no room. */
-static __always_inline int gl_write_grant(struct bpf_sock_ops *ops, __u64 grant, __u8 restart_window)
+static __always_inline int gl_write_grant(struct bpf_sock_ops *ops, __u64 grant,
+					  __u8 restart_window)
 {
 	struct gl_grant_option option = {
 		.kind = GL_OPTION_KIND,
@@ -65,20 +69,23 @@ static __always_inline int gl_write_grant(struct bpf_sock_ops *ops, __u64 grant,
 	return (int)bpf_store_hdr_opt(ops, &option, sizeof(option), 0);
 }
 
-/* Returns 0 with a valid grant, 1 if the packet has none, -1 if it has one that must not be used. */
+/* Returns 0 with a valid grant, 1 if the packet has none, -1 if it has one that must not be used.
+ */
 static __always_inline int gl_read_grant(struct bpf_sock_ops *ops, struct gl_grant_option *option)
 {
 	long length;
 
-	/* Searches for kind and identifier: a length of 4 says that two bytes of identifier follow. */
+	/* Searches for kind and identifier: a length of 4 says that two bytes of identifier follow.
+	 */
 	option->kind = GL_OPTION_KIND;
 	option->length = 4;
 	option->id = bpf_htons(GL_OPTION_ID);
 	length = bpf_load_hdr_opt(ops, option, sizeof(*option), 0);
 	if (length == GL_OPTION_CAPABLE_LENGTH || length == -ENOMSG)
 		return 1;
-	if (length != GL_OPTION_GRANT_LENGTH || option->version != GL_SCC_VERSION || !option->rate ||
-	    option->restart_window < GL_RESTART_LEAST || option->restart_window > GL_RESTART_MOST)
+	if (length != GL_OPTION_GRANT_LENGTH || option->version != GL_SCC_VERSION ||
+	    !option->rate || option->restart_window < GL_RESTART_LEAST ||
+	    option->restart_window > GL_RESTART_MOST)
 		return -1;
 	return 0;
 }
@@ -92,12 +99,13 @@ static __always_inline bool gl_peer_is_capable(struct bpf_sock_ops *ops, bool pa
 		.id = bpf_htons(GL_OPTION_ID),
 	};
 
-	return bpf_load_hdr_opt(ops, &option, sizeof(option), passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) ==
-	       GL_OPTION_CAPABLE_LENGTH;
+	return bpf_load_hdr_opt(ops, &option, sizeof(option),
+				passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) == GL_OPTION_CAPABLE_LENGTH;
 }
 
-/* TCP payload and DSCP of a packet at cgroup ingress, where data starts at the network header. Returns 0, or
- * -1 where it is no TCP or is cut off. IPv6 extension headers are not followed: such packets do not count.
+/* TCP payload and DSCP of a packet at cgroup ingress, where data starts at the network header.
+ * Returns 0, or -1 where it is no TCP or is cut off. IPv6 extension headers are not followed: such
+ * packets do not count.
  */
 static __always_inline int gl_tcp_payload(struct __sk_buff *skb, __u32 *payload, __u8 *dscp)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Socket storage: what marks a socket as a job's, shared by the socket policy, the marker and SCC. */
+/* Socket storage: what marks a socket as a job's, shared by the socket policy, the marker and SCC.
+ */
 #ifndef GRADLANE_LIB_SOCKET_H
 #define GRADLANE_LIB_SOCKET_H
 

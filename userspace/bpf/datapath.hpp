@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel side of one instance: loads the BPF objects, fills their maps, pins and attaches them, takes over
-// what a crashed predecessor left, and takes everything away again.
+// The kernel side of one instance: loads the BPF objects, fills their maps, pins and attaches them, takes
+// over what a crashed predecessor left, and takes everything away again.
 #pragma once
 
 #include <array>
@@ -50,8 +50,8 @@ class Datapath {
   virtual std::vector<FeatureState> features() const = 0;
   virtual Result<std::vector<NamedCount>> counts() const = 0;
   virtual Result<std::array<LaneState, GL_LANES>> lanes() const = 0;
-  // From now on, untagged sockets of the job in that cgroup (its id: the inode number of its folder) go into this
-  // lane instead of the configured default. Replaces an earlier choice.
+  // From now on, untagged sockets of the job in that cgroup (its id: the inode number of its folder) go into
+  // this lane instead of the configured default. Replaces an earlier choice.
   virtual Status set_job_lane(std::uint64_t cgroup_id, gl_lane lane) = 0;
   // Takes the choice back; the daemon calls it when the job's folder is gone. None was made: no error.
   virtual Status forget_job_lane(std::uint64_t cgroup_id) = 0;

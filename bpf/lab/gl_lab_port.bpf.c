@@ -16,7 +16,7 @@
 #define TC_ACT_OK 0
 #define TC_ACT_SHOT 2
 
-/* Of the HTB qdisc, its handle's upper half, and the lower half of lane 0's class: lane L is MAJOR:CLASS + L. */
+/* The HTB qdisc has the handle MAJOR:0 and lane L the class MAJOR:(CLASS + L). */
 const volatile __u32 handle_major = 0x10;
 const volatile __u32 first_class = 0x10;
 
@@ -93,7 +93,7 @@ int gl_lab_port(struct __sk_buff *skb)
 		if (ecn_threshold_bytes && queued > ecn_threshold_bytes)
 			bpf_skb_ecn_set_ce(skb);
 	}
-	skb->tc_classid = (handle_major << 16) | (first_class + lane_of(dscp_of(skb)));
+	skb->tc_classid = first_class + lane_of(dscp_of(skb));
 	return TC_ACT_OK;
 }
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The socket policy, the one owner of a job socket's options: makes the socket storage, sets the
+ * retransmission floor and the congestion control, and has SCC's option written and read.
+ */
+#ifndef GRADLANE_LIB_POLICY_H
+#define GRADLANE_LIB_POLICY_H
+
+#include "activity.h"
+#include "common.h"
+#include "count.h"
+#include "option.h"
+#include "socket.h"
+
+/* The settings; key 0. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gl_scc_config);
+} gl_scc_config SEC(".maps");
+
+static __always_inline struct gl_scc_config *settings(void)
+{
+	__u32 key = 0;
+	struct gl_scc_config *config = bpf_map_lookup_elem(&gl_scc_config, &key);
+
+	/* Without a link rate the settings were never written. */
+	return config && config->payload_rate ? config : NULL;
+}
+
+static __always_inline struct gl_activity *activity_of_link(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&gl_activity, &key);
+}
+
+/* Adds to the callbacks that other programs may have asked for. */
+static __always_inline void ask_for(struct bpf_sock_ops *ops, __u32 flags)
+{
+	bpf_sock_ops_cb_flags_set(ops, (int)(ops->bpf_sock_ops_cb_flags | flags));
+}
+
+/* Kernel's range of TCP_BPF_RTO_MIN: two jiffies to 200 ms; a floor below is raised by the kernel
+ * to that. */
+static __always_inline void set_floor(struct bpf_sock_ops *ops, __u32 floor_us)
+{
+	int value = (int)floor_us;
+
+	if (value && bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &value, sizeof(value)))
+		gl_count_up(GL_COUNT_FLOOR_REFUSED);
+}
+
+#define KERNEL_FLOOR_US 200000
+
+/* The first timeout is computed in the handshake, before the round-trip time is known: sockets
+ * start with the floor of near peers and give it back in established() where the peer turns out to
+ * be far.
+ */
+static __always_inline void starting(struct bpf_sock_ops *ops, const struct gl_scc_config *config)
+{
+	int yes = 1;
+
+	if (!config->enabled)
+		return;
+	set_floor(ops, config->floor_us);
+	ask_for(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	/* A passive socket finds the peer's capability in the saved SYN. */
+	if (ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
+		bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &yes, sizeof(yes));
+}
+
+static __always_inline void stop_options(struct bpf_sock_ops *ops)
+{
+	bpf_sock_ops_cb_flags_set(
+		ops, (int)(ops->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG));
+}
+
+static __always_inline void established(struct bpf_sock_ops *ops,
+					const struct gl_scc_config *config)
+{
+	bool passive = ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
+	struct bpf_sock *sk = ops->sk;
+	char name[] = GL_SCC_NAME;
+	struct gl_socket *socket;
+
+	if (!sk)
+		return;
+	gl_count_up(GL_COUNT_SOCKETS);
+	socket = bpf_sk_storage_get(&gl_socket, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!socket) {
+		gl_count_up(GL_COUNT_NO_STORAGE);
+		return;
+	}
+	socket->job_lane = GL_LANE_UNKNOWN;
+	socket->lane_in = GL_LANE_BULK;
+	/* Never seen: older than the wheel is long. */
+	socket->seen_slot = (__u32)(bpf_ktime_get_ns() / GL_SLOT_NS) - 2 * GL_WHEEL;
+	/* A quarter of the buffer, but not less than two round trips of a path without queues. */
+	socket->queue_tolerance_us =
+		(__u32)gl_max64(2 * config->round_trip_us,
+				config->buffer / 4 * GL_SECOND_US / config->payload_rate);
+	/* Half of the buffer: what all senders together may have in flight when acknowledgements
+	 * are late. */
+	socket->ack_slack_us = (__u32)gl_max64(
+		config->round_trip_us, config->buffer / 2 * GL_SECOND_US / config->payload_rate);
+	if (!config->enabled)
+		return;
+	/* srtt_us is in eighths of a microsecond. */
+	if (ops->srtt_us >> 3 > config->near_us) {
+		set_floor(ops, KERNEL_FLOOR_US);
+		stop_options(ops);
+		gl_count_up(GL_COUNT_SCC_FAR);
+		return;
+	}
+	if (!gl_peer_is_capable(ops, passive)) {
+		stop_options(ops);
+		gl_count_up(GL_COUNT_SCC_PEER_UNAWARE);
+		return;
+	}
+	set_floor(ops, config->floor_us);
+	socket->flags |= GL_SOCKET_AWARE;
+	ask_for(ops,
+		BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
+	if (bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
+		gl_count_up(GL_COUNT_SCC_REFUSED);
+		return;
+	}
+	socket->flags |= GL_SOCKET_SCC;
+	gl_count_up(GL_COUNT_SCC_ON);
+}
+
+static __always_inline void write_option(struct bpf_sock_ops *ops,
+					 const struct gl_scc_config *config)
+{
+	struct gl_activity *activity;
+	struct gl_socket *socket;
+	struct bpf_sock *sk = ops->sk;
+	__u32 lane;
+
+	if (ops->skb_tcp_flags & GL_TCP_SYN) {
+		gl_write_capable(ops);
+		return;
+	}
+	if (!sk)
+		return;
+	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
+	activity = activity_of_link();
+	if (!socket || !activity)
+		return;
+	lane = socket->lane_in & (GL_LANES - 1);
+	if (!activity->grant[lane])
+		return;
+	if (gl_write_grant(
+		    ops, activity->grant[lane],
+		    gl_restart_window(config->buffer, GL_SEGMENT, gl_expected_senders(activity))))
+		gl_count_up(GL_COUNT_GRANTS_NO_ROOM);
+	else
+		gl_count_up(GL_COUNT_GRANTS_SENT);
+}
+
+static __always_inline void read_option(struct bpf_sock_ops *ops)
+{
+	struct gl_grant_option option = {};
+	struct gl_socket *socket;
+	struct bpf_sock *sk = ops->sk;
+
+	if (!sk)
+		return;
+	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
+	if (!socket)
+		return;
+	switch (gl_read_grant(ops, &option)) {
+	case 0:
+		socket->grant = gl_decode_rate(bpf_ntohs(option.rate));
+		socket->restart_window = option.restart_window;
+		socket->grant_ns = bpf_ktime_get_ns();
+		socket->flags |= GL_SOCKET_GRANTED;
+		gl_count_up(GL_COUNT_GRANTS_RECEIVED);
+		break;
+	case -1:
+		gl_count_up(GL_COUNT_GRANTS_BAD);
+		break;
+	}
+}
+
+/* Dispatches a callback of a job's socket. */
+static __always_inline void gl_socket_event(struct bpf_sock_ops *ops)
+{
+	struct gl_scc_config *config = settings();
+
+	if (!config) {
+		gl_count_up(GL_COUNT_NO_CONFIG);
+		return;
+	}
+	switch (ops->op) {
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		starting(ops, config);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		established(ops, config);
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		gl_reserve_option(ops);
+		break;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		write_option(ops, config);
+		break;
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		read_option(ops);
+		break;
+	}
+}
+
+/* Counts who sends to this host's job sockets. */
+static __always_inline void gl_count_sender(struct __sk_buff *skb)
+{
+	struct gl_scc_config *config;
+	struct gl_activity *activity;
+	struct gl_socket *socket;
+	struct bpf_sock *sk = skb->sk;
+	__u32 payload;
+	__u8 dscp;
+
+	if (!sk)
+		return;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return;
+	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
+	if (!socket || !(socket->flags & GL_SOCKET_AWARE))
+		return;
+	if (gl_tcp_payload(skb, &payload, &dscp) || !payload)
+		return;
+	config = settings();
+	activity = activity_of_link();
+	if (!config || !activity)
+		return;
+	gl_note_arrival(activity, socket, config->lane_of_dscp[dscp & 63], payload,
+			bpf_ktime_get_ns(), config);
+}
+
+#endif
