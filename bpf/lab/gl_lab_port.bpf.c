@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A port of an emulated switch: the classifier of the HTB qdisc that holds the port's lanes. It sees each packet
- * once, below the lock of the queue, before the packet is queued; so it chooses the lane, enforces one byte
- * limit over all lanes, as a switch with a shared buffer does, and sets the ECN mark. */
+/* A port of an emulated switch: the classifier of the HTB qdisc that holds the port's lanes. It
+ * sees each packet once, below the lock of the queue, before the packet is queued; so it chooses
+ * the lane, enforces one byte limit over all lanes, as a switch with a shared buffer does, and sets
+ * the ECN mark. */
 #include "vmlinux.h"
 
 #include <bpf/bpf_core_read.h>
@@ -26,8 +27,8 @@ const volatile __u32 lanes = LANES;
 const volatile __u8 lane_dscp[LANES] = {};
 /* Bytes that all lanes together may hold; 0: no limit here, the lanes' own queues have one. */
 const volatile __u32 limit_bytes = 0;
-/* A packet that finds more bytes queued than this leaves with the mark "congestion experienced", if its
- * transport can take it; 0: no marks. */
+/* A packet that finds more bytes queued than this leaves with the mark "congestion experienced", if
+ * its transport can take it; 0: no marks. */
 const volatile __u32 ecn_threshold_bytes = 0;
 /* The link is cut without a sign: nothing passes. */
 const volatile bool drop_all = false;
@@ -41,7 +42,8 @@ static __u32 queued_bytes(struct __sk_buff *skb)
 	struct net_device *device = NULL;
 	struct hlist_node *node;
 
-	/* The context of a tc program is the sk_buff itself; bpf_cast_to_kern_ctx() says so since 6.2 only. */
+	/* The context of a tc program is the sk_buff itself; bpf_cast_to_kern_ctx() says so
+	 * since 6.2 only. */
 	bpf_probe_read_kernel(&device, sizeof(device),
 			      (void *)skb + bpf_core_field_offset(struct sk_buff, dev));
 	node = BPF_CORE_READ(device, qdisc_hash[bucket].first);
