@@ -29,7 +29,7 @@ struct Options {
 // Prints the configuration that would hold.
 void print_checked(const Config& config, bool as_json) {
   if (as_json) {
-    std::printf("%s\n", nlohmann::json{{"ok", true}, {"config", config_json(config)}}.dump().c_str());
+    std::printf("%s\n", config_json(config).dump().c_str());
   } else {
     std::printf("%s is valid\n", config.source.c_str());
   }
@@ -78,7 +78,7 @@ int main_of_daemon(int argc, char** argv) {
   const Status done = run(options);
   if (done) return 0;
   if (options.check && options.json) {
-    std::printf("%s\n", nlohmann::json{{"ok", false}, {"error", done.error().message}}.dump().c_str());
+    std::printf("%s\n", nlohmann::json{{"error", done.error().message}}.dump().c_str());
   } else {
     spdlog::error("{}", done.error().message);
   }
