@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   lab::add_list(app);
   lab::add_break(app);
   lab::add_repair(app);
+  lab::add_capture(app);
   lab::add_down(app);
   try {
     app.parse(argc, argv);
