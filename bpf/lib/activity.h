@@ -44,28 +44,23 @@ static __always_inline __u32 gl_expected_senders(const struct gl_activity *activ
 	return peak ? peak : 1;
 }
 
-/* Grants and idle times that follow from the counts. Under the lock. */
+/* Grants that follow from the counts. Under the lock. */
 static __always_inline void gl_share_out(struct gl_activity *activity,
 					 const struct gl_scc_config *config)
 {
-	__u32 expected;
 	__u32 all = gl_all_active(activity);
-	__u8 window;
 
 	if (all > activity->peak)
 		activity->peak = all;
-	expected = gl_expected_senders(activity);
-	window = gl_restart_window(config->buffer, GL_SEGMENT, expected);
 	gl_shares(config, activity->active, activity->trim, activity->grant);
-	for (int lane = 0; lane < GL_LANES; lane++)
-		activity->idle_slots[lane] = gl_idle_slots(activity->grant[lane], GL_SEGMENT,
-							   window, config->round_trip_us);
 }
 
 /* Turns the wheel to slot now and counts anew who is active in each lane. Under the lock. */
-static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 now)
+static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 now,
+					  const struct gl_scc_config *config)
 {
 	__u32 passed = now - activity->slot;
+	__u8 window = gl_restart_window(config->buffer, GL_SEGMENT, gl_expected_senders(activity));
 
 	if (passed > GL_WHEEL)
 		passed = GL_WHEEL;
@@ -81,6 +76,9 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 	for (int lane = 0; lane < GL_LANES; lane++) {
 		__u32 active = 0;
 
+		/* Changes here alone, together with the count that it stands for. */
+		activity->idle_slots[lane] = gl_idle_slots(activity->grant[lane], GL_SEGMENT,
+							   window, config->round_trip_us);
 		for (__u32 i = 0; i < GL_WHEEL; i++) {
 			if (i > activity->idle_slots[lane])
 				break;
@@ -150,7 +148,7 @@ static __always_inline void gl_note_arrival(struct gl_activity *activity, struct
 			activity->arrived = 0;
 			activity->trim_ns = now_ns;
 		}
-		gl_turn_wheel(activity, slot);
+		gl_turn_wheel(activity, slot, config);
 		gl_share_out(activity, config);
 	}
 	activity->arrived += bytes;

@@ -147,7 +147,7 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 	}
 	grant = (socket->grant >> stale) * state->brake / GL_ONE;
 	rate = gl_stretched_rate(grant, mss * (socket->restart_window / 4), state->queue_us,
-				 socket->queue_tolerance_us, 2 * socket->ack_slack_us);
+				 socket->queue_tolerance_us);
 	window = gl_window(rate, mss, round_trip_us, socket->ack_slack_us, socket->restart_window);
 	pace(sk, rate * GL_ONE / (GL_JITTER_LEAST + (bpf_get_prandom_u32() & GL_JITTER_MASK)));
 	/* Everything is acknowledged: the next bytes may start a burst, together with all other

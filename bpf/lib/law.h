@@ -141,17 +141,18 @@ static inline __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
 
 /* The sender's rate: the granted gap between bursts, stretched by the queueing delay beyond the
  * tolerance. A queue in front of the receiver or anywhere else on the path slows all its senders
- * alike, so the queue settles near a fixed share of the number of senders. A delay longer than a
- * full buffer lasts is no queue but a busy host, and must not stop the sender for as long.
+ * alike, so the queue settles near a fixed share of the number of senders. The gap is doubled at
+ * the most: on a busy host delays are no queues, and what a lasting queue needs beyond that the
+ * loss brake does.
  */
 static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us,
-				      __u32 tolerance_us, __u32 buffer_us)
+				      __u32 tolerance_us)
 {
 	__u64 excess_us = queue_us > tolerance_us ? queue_us - tolerance_us : 0;
+	__u64 excess_bytes = gl_min64(grant * excess_us / GL_SECOND_US, burst_bytes);
 
-	excess_us = gl_min64(excess_us, buffer_us);
 	/* burst / (burst / grant + excess) */
-	return grant * burst_bytes / (burst_bytes + grant * excess_us / GL_SECOND_US);
+	return grant * burst_bytes / (burst_bytes + excess_bytes);
 }
 
 /* The sender's window in segments: what the rate delivers in a round trip with some slack for late

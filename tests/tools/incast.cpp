@@ -80,8 +80,7 @@ int receive(int port, int count, std::uint64_t bytes, int batches, int pause_ms)
       if (::send(flow.fd.get(), &bytes, sizeof(bytes), MSG_NOSIGNAL) != sizeof(bytes)) fail("ask a sender");
     }
     for (int busy = count; busy > 0;) {
-      const int ready =
-          epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), kTimeoutMs);
+      const int ready = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), kTimeoutMs);
       if (ready <= 0) fail("wait for a block");
       for (int i = 0; i < ready; i++) {
         auto& flow = *static_cast<Flow*>(events[static_cast<std::size_t>(i)].data.ptr);

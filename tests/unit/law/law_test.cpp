@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Properties of SCC's control law; the same header that the BPF programs compile.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "lib/law.h"
+#include "policy/scc_config.hpp"
+
+namespace gradlane {
+namespace {
+
+gl_scc_config settings(std::uint64_t rate_bit_s, LanePolicy policy = LanePolicy::strict) {
+  Config config;
+  config.lanes.policy = policy;
+  return make_scc_config(config, rate_bit_s);
+}
+
+TEST(Rate, SurvivesItsWireForm) {
+  std::uint64_t last = 0;
+  for (std::uint64_t rate = 1024; rate < 100'000'000'000ULL; rate += rate / 100 + 1) {
+    const std::uint64_t decoded = gl_decode_rate(gl_encode_rate(rate));
+    ASSERT_LE(decoded, rate);
+    ASSERT_GE(static_cast<double>(decoded), static_cast<double>(rate) * (1 - 1.0 / 1024) - 1024);
+    ASSERT_GE(decoded, last) << "not monotonic at " << rate;
+    last = decoded;
+  }
+  EXPECT_EQ(gl_decode_rate(gl_encode_rate(0)), 1024U) << "a grant is never zero";
+  EXPECT_GT(gl_decode_rate(gl_encode_rate(~0ULL)), 1ULL << 40);
+}
+
+TEST(Shares, NeverExceedTheLinkByMoreThanTheOvercommit) {
+  std::mt19937 random(3);
+  for (const auto policy : {LanePolicy::strict, LanePolicy::weighted}) {
+    const auto config = settings(25'000'000'000, policy);
+    for (int i = 0; i < 5000; i++) {
+      std::uint32_t active[GL_LANES];
+      for (auto& senders : active) senders = random() % 3 == 0 ? 0 : random() % 300;
+      __u64 grant[GL_LANES];
+      gl_shares(&config, active, GL_ONE, grant);
+      std::uint64_t total = 0;
+      bool busy = false;
+      for (int lane = 0; lane < GL_LANES; lane++) {
+        ASSERT_GT(grant[lane], 0U) << "lane " << lane;
+        total += grant[lane] * active[lane];
+        busy = busy || active[lane] != 0;
+      }
+      ASSERT_LE(static_cast<double>(total), 1.051 * static_cast<double>(config.payload_rate));
+      if (busy) {
+        ASSERT_GE(static_cast<double>(total), 0.99 * static_cast<double>(config.payload_rate));
+      }
+    }
+  }
+}
+
+TEST(Shares, StrictGivesTheMostUrgentLaneAllButTheMinimumShares) {
+  const auto config = settings(200'000'000);
+  const std::uint32_t active[GL_LANES] = {0, 4, 2, 8};
+  __u64 grant[GL_LANES];
+  gl_shares(&config, active, GL_ONE, grant);
+  const double link = static_cast<double>(config.payload_rate) * GL_OVERCOMMIT / GL_ONE;
+  EXPECT_NEAR(static_cast<double>(grant[1]) * 4 / link, 0.90, 0.01);
+  EXPECT_NEAR(static_cast<double>(grant[2]) * 2 / link, 0.05, 0.005);
+  EXPECT_NEAR(static_cast<double>(grant[3]) * 8 / link, 0.05, 0.005);
+}
+
+TEST(Shares, WeightedGivesSendersInProportionToTheirLanes) {
+  const auto config = settings(200'000'000, LanePolicy::weighted);
+  const std::uint32_t active[GL_LANES] = {3, 5, 7, 2};
+  __u64 grant[GL_LANES];
+  gl_shares(&config, active, GL_ONE, grant);
+  for (int lane = 1; lane < GL_LANES; lane++) {
+    EXPECT_NEAR(static_cast<double>(grant[0]) / static_cast<double>(grant[lane]),
+                static_cast<double>(config.weight[0]) / config.weight[lane], 0.01);
+  }
+}
+
+TEST(RestartWindow, FillsHalfOfTheBufferTogether) {
+  for (const std::uint32_t buffer : {65536U, 1U << 20, 16U << 20}) {
+    for (std::uint32_t senders = 1; senders < 2000; senders++) {
+      const std::uint32_t window = gl_restart_window(buffer, 1448, senders);
+      ASSERT_GE(window, GL_RESTART_LEAST);
+      ASSERT_LE(window, GL_RESTART_MOST);
+      if (window > GL_RESTART_LEAST) {
+        ASSERT_LE(window * 1448ULL * senders / 4, buffer / 2);
+      }
+    }
+  }
+}
+
+TEST(Trim, RisesWhileTheLinkIsIdleAndFallsBack) {
+  std::uint32_t trim = GL_ONE;
+  for (int i = 0; i < 20; i++) trim = gl_next_trim(trim, 10, 100);
+  EXPECT_EQ(trim, GL_TRIM_MOST);
+  for (int i = 0; i < 40; i++) trim = gl_next_trim(trim, 90, 100);
+  EXPECT_EQ(trim, GL_ONE);
+}
+
+TEST(Stretch, SlowsByTheQueueButNeverBelowHalf) {
+  const std::uint64_t grant = 3'000'000;
+  EXPECT_EQ(gl_stretched_rate(grant, 2896, 300, 600), grant) << "within the tolerance";
+  std::uint64_t last = grant;
+  for (std::uint32_t queue = 600; queue < 100000; queue += 100) {
+    const auto rate = gl_stretched_rate(grant, 2896, queue, 600);
+    ASSERT_LE(rate, last);
+    ASSERT_GE(rate, grant / 2);
+    last = rate;
+  }
+  EXPECT_EQ(last, grant / 2);
+}
+
+TEST(Stretch, DoesNotOverflowAtHighRates) {
+  // 400 Gbit/s, a burst of ten jumbo segments, a second of queue.
+  const std::uint64_t grant = 50'000'000'000;
+  EXPECT_EQ(gl_stretched_rate(grant, 89480, 1'000'000, 10), grant / 2);
+}
+
+TEST(Window, CoversTheRoundTripAndTheRestartWindow) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 5000; i++) {
+    const std::uint64_t rate = 1000 + random() % 1'000'000'000;
+    const std::uint32_t round_trip = random() % 10000, slack = random() % 5000;
+    const auto restart = static_cast<std::uint8_t>(4 + random() % 37);
+    const double bytes = static_cast<double>(rate) * 1.25 * (round_trip + slack) / 1e6;
+    const std::uint32_t window = gl_window(rate, 1448, round_trip, slack, restart);
+    ASSERT_GE(window, restart / 4U);
+    ASSERT_GE(window * 1448.0 + 1448, bytes);
+    ASSERT_LE(window, std::max<double>(restart / 4.0, bytes / 1448 + 1));
+  }
+}
+
+TEST(Idle, CoversFourGapsOfASlowSender) {
+  for (std::uint64_t grant = 20'000; grant < 10'000'000'000; grant *= 3) {
+    const double gap_ns = 1448e9 / static_cast<double>(grant);
+    const std::uint32_t slots = gl_idle_slots(grant, 1448, 4, 100);
+    ASSERT_GE(slots, 2U);
+    ASSERT_LT(slots, static_cast<std::uint32_t>(GL_WHEEL));
+    if (4 * gap_ns < 250.0 * GL_SLOT_NS) {
+      ASSERT_GE(slots * static_cast<double>(GL_SLOT_NS), 4 * gap_ns);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradlane
