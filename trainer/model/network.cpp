@@ -14,8 +14,8 @@
 namespace gradlane::train {
 namespace {
 
-constexpr std::size_t kMaxParameters = std::size_t{64} << 20U;   // floats
-constexpr std::size_t kMaxActivations = std::size_t{16} << 20U;  // floats of one sample in one layer
+constexpr std::size_t kMaxParameters = std::size_t{64} << 20U;  // floats
+constexpr std::size_t kMaxActivations = std::size_t{4} << 20U;  // floats of one sample in one layer
 constexpr std::size_t kEvaluationBatch = 32;
 
 Error bad_last_layer(int classes) {
@@ -35,11 +35,11 @@ Result<std::unique_ptr<Network>> Network::create(Backend& backend, std::string_v
   std::size_t parameters = 0;
   ImageShape shape = input;
   for (const LayerSpec& layer_spec : *specs) {
-    // Checked before the memory is taken, with what the layer would have at most.
-    const auto outputs = static_cast<std::size_t>(std::max(layer_spec.outputs, 1));
+    // Checked before the memory is taken.
+    const auto outputs = static_cast<std::size_t>(layer_spec.outputs);
     const bool convolution = layer_spec.kind == LayerKind::kConvolution;
-    parameters +=
-        outputs * ((convolution ? static_cast<std::size_t>(shape.channels) * 9 : size_of(shape)) + 1);
+    const std::size_t fan_in = convolution ? static_cast<std::size_t>(shape.channels) * 9 : size_of(shape);
+    parameters += outputs * (fan_in + 1);
     const std::size_t activations = outputs * size_of({1, shape.height, shape.width});
     if (parameters > kMaxParameters || (convolution && activations > kMaxActivations)) {
       return make_error("the network is too large: use fewer or smaller layers, at most " +

@@ -89,7 +89,7 @@ TEST(RandomTest, IsEven) {
   std::vector<int> counts(10);
   double sum = 0;
   double squares = 0;
-  constexpr int kDraws = 100'000;
+  constexpr double kDraws = 100'000;
   for (int i = 0; i < kDraws; ++i) {
     ++counts[random.below(10)];
     const float value = random.symmetric();

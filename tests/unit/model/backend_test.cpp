@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<ImageShape, 6> kShapes{
     {{1, 28, 28}, {3, 7, 7}, {2, 5, 4}, {4, 2, 9}, {1, 2, 2}, {16, 14, 14}}};
 
-std::size_t floats(ImageShape s) { return static_cast<std::size_t>(s.channels * s.height * s.width); }
+std::size_t floats(ImageShape s) { return product({s.channels, s.height, s.width}); }
 
 class OperationTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(Here, OperationTest, ::testing::ValuesIn(backends_here()), case_name);
@@ -54,10 +54,10 @@ void for_each_product(Check check) {
                                                                             {8, 10, 32},
                                                                             {32, 1568, 8},
                                                                             {1, 7, 9}}) {
-    const auto a = random_values(static_cast<std::size_t>(rows * depth), 1);
-    const auto b = random_values(static_cast<std::size_t>(depth * columns), 2);
+    const auto a = random_values(product({rows, depth}), 1);
+    const auto b = random_values(product({depth, columns}), 2);
     for (unsigned form = 0; form < 8; ++form) {
-      auto c = random_values(static_cast<std::size_t>(rows * columns), 3);
+      auto c = random_values(product({rows, columns}), 3);
       check(Gemm{rows, columns, depth, a.data(), (form & 1U) != 0, b.data(), (form & 2U) != 0, c.data(),
                  (form & 4U) != 0},
             a, b, c);
@@ -130,7 +130,10 @@ TEST(KernelTest, Im2colIsItsDefinition) {
             const int from_y = y + i - 1;
             const int from_x = x + j - 1;
             const bool inside = from_y >= 0 && from_y < 3 && from_x >= 0 && from_x < 4;
-            const float pixel = inside ? image[static_cast<std::size_t>(c * 12 + from_y * 4 + from_x)] : 0.0F;
+            const float pixel =
+                inside ? image[static_cast<std::size_t>(c) * 12 + static_cast<std::size_t>(from_y) * 4 +
+                               static_cast<std::size_t>(from_x)]
+                       : 0.0F;
             EXPECT_EQ(kernel::im2col(s, image.data(), c * 9 + i * 3 + j, y, x), pixel);
           }
         }
@@ -183,7 +186,7 @@ TEST(KernelTest, Col2imTransposesIm2col) {
 TEST_P(OperationTest, Bias) {
   for (const BiasShape s :
        {BiasShape{3, 4, 49}, BiasShape{8, 10, 1}, BiasShape{2, 16, 784}, BiasShape{1, 1, 5}}) {
-    const auto count = static_cast<std::size_t>(s.batch * s.channels * s.inner);
+    const auto count = product({s.batch, s.channels, s.inner});
     const auto values = random_values(count, 11);
     const auto bias = random_values(static_cast<std::size_t>(s.channels), 12);
     std::vector<float> sums(bias.size());
@@ -237,19 +240,19 @@ TEST_P(OperationTest, MaxPool) {
     for (std::size_t i = 0; i + 1 < input.size(); i += 5) input[i] = input[i + 1];  // equal ones
     const int height = s.height / 2;
     const int width = s.width / 2;
-    const auto outputs = static_cast<std::size_t>(kBatch * s.channels * height * width);
+    const auto outputs = product({kBatch, s.channels, height, width});
     const auto gradient = random_values(outputs, 16);
     std::vector<float> output;
     std::vector<float> input_gradient;
     for (int plane = 0; plane < kBatch * s.channels; ++plane) {
-      const float* in = input.data() + plane * s.height * s.width;
+      const float* in = input.data() + product({plane, s.height, s.width});
       for (int y = 0; y < height; ++y) {
         for (int x = 0; x < width; ++x) {
-          const float* corner = in + 2 * y * s.width + 2 * x;
+          const float* corner = in + product({2, y, s.width}) + 2L * x;
           output.push_back(std::max({corner[0], corner[1], corner[s.width], corner[s.width + 1]}));
         }
       }
-      const float* g = gradient.data() + plane * height * width;
+      const float* g = gradient.data() + product({plane, height, width});
       for (int y = 0; y < s.height; ++y) {
         for (int x = 0; x < s.width; ++x) input_gradient.push_back(kernel::max_pool_gradient(s, in, g, y, x));
       }
@@ -272,7 +275,7 @@ TEST_P(OperationTest, MaxPool) {
 TEST_P(OperationTest, SoftmaxCrossEntropy) {
   constexpr int kBatch = 5;
   constexpr int kClasses = 7;
-  auto logits = random_values(kBatch * kClasses, 17);
+  auto logits = random_values(product({kBatch, kClasses}), 17);
   for (std::size_t i = 0; i < logits.size(); ++i) logits[i] *= i < kClasses ? 500.0F : 5.0F;  // no overflow
   const std::vector<std::uint8_t> labels{0, 6, 3, 3, 1};
   std::vector<float> gradient;

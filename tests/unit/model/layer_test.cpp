@@ -72,8 +72,8 @@ class LayerTest : public BackendTest {
   // Values at least 0.1 from each other and 0.05 from zero, in random order.
   static std::vector<float> distinct_values(std::size_t count) {
     std::vector<float> values(count);
-    for (std::size_t i = 0; i < count; ++i)
-      values[i] = (static_cast<float>(i) - static_cast<float>(count / 2)) * 0.1F + 0.05F;
+    const float middle = static_cast<float>(count) * 0.05F - 0.05F;  // count is even: no value is 0
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) * 0.1F - middle;
     Random random(23, 0);
     for (std::size_t i = count; i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
     return values;

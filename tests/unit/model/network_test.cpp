@@ -104,7 +104,7 @@ class Reference {
  private:
   void convolution(std::vector<double>& x, int inputs, int outputs, int side) {
     std::vector<double> y;
-    const double* bias = parameters_ + outputs * inputs * 9;
+    const double* bias = parameters_ + product({outputs, inputs, 9});
     for (std::size_t n = 0; n < batch_.labels.size(); ++n) {
       const double* image = x.data() + static_cast<long>(n) * inputs * side * side;
       for (int o = 0; o < outputs; ++o) {
@@ -139,7 +139,7 @@ class Reference {
     for (std::size_t start = 0; start < x.size(); start += static_cast<std::size_t>(side * side)) {
       for (int row = 0; row < side; row += 2) {
         for (int column = 0; column < side; column += 2) {
-          const double* corner = x.data() + start + row * side + column;
+          const double* corner = x.data() + start + product({row, side}) + column;
           y.push_back(std::max({corner[0], corner[1], corner[side], corner[side + 1]}));
         }
       }
@@ -149,10 +149,10 @@ class Reference {
 
   void dense(std::vector<double>& x, int inputs, int outputs) {
     std::vector<double> y;
-    const double* bias = parameters_ + outputs * inputs;
+    const double* bias = parameters_ + product({outputs, inputs});
     for (std::size_t n = 0; n < batch_.labels.size(); ++n) {
       for (int o = 0; o < outputs; ++o) {
-        const double* weights = parameters_ + o * inputs;
+        const double* weights = parameters_ + product({o, inputs});
         y.push_back(
             std::inner_product(weights, weights + inputs, x.data() + static_cast<long>(n) * inputs, bias[o]));
       }
@@ -246,6 +246,7 @@ TEST_P(NetworkTest, Learns) {
   const auto before = network->evaluate(dataset);
   ASSERT_TRUE(before) << before.error().message;
   std::vector<std::vector<float>> velocity;
+  velocity.reserve(network->layers());
   for (std::size_t i = 0; i < network->layers(); ++i) velocity.emplace_back(network->parameters(i).size());
   for (std::uint64_t step = 0; step < 60; ++step) {
     pass(*network, batch_of(dataset, sampler->indices(step, 0)));

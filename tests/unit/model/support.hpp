@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +55,13 @@ class BackendTest : public ::testing::TestWithParam<BackendCase> {
  private:
   std::unique_ptr<Backend> backend_ = GetParam().make();
 };
+
+// Sizes of arrays, without the overflow of int.
+inline std::size_t product(std::initializer_list<int> sizes) {
+  std::size_t result = 1;
+  for (const int size : sizes) result *= static_cast<std::size_t>(size);
+  return result;
+}
 
 // Values in [-1, 1).
 inline std::vector<float> random_values(std::size_t count, std::uint64_t seed) {
