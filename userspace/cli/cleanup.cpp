@@ -25,6 +25,7 @@ int clean_one(const InstanceOptions& options) {
 
 int clean_all(bool as_json) {
   nlohmann::json removed = nlohmann::json::array(), live = nlohmann::json::array();
+  bool complete = true;  // an instance that cannot be cleaned does not keep the others from it
   for (const auto& name : instances_with_traces()) {
     if (const pid_t holder = lock_holder(run_folder, name)) {
       live.push_back(name);
@@ -33,17 +34,21 @@ int clean_all(bool as_json) {
       continue;
     }
     const auto busy = remove_instance(name);
-    if (!busy) return fail(busy.error(), as_json);
+    if (!busy) {
+      complete = false;
+      std::fprintf(stderr, "gradlane: instance %s: %s\n", name.c_str(), busy.error().message.c_str());
+      continue;
+    }
     warn_of_busy_jobs(*busy);
     removed.push_back(name);
     if (!as_json) std::printf("instance %s: nothing is left\n", name.c_str());
   }
   if (as_json) {
     print_json({{"removed", removed}, {"live", live}});
-  } else if (removed.empty() && live.empty()) {
+  } else if (complete && removed.empty() && live.empty()) {
     std::printf("there was nothing to remove\n");
   }
-  return 0;
+  return complete ? 0 : 1;
 }
 
 }  // namespace

@@ -81,14 +81,15 @@ void check_features(Findings& findings) {
 
 Finding check_congestion_control() {
   const auto text = read_file("/proc/sys/net/ipv4/tcp_congestion_control");
-  if (!text) return {"default", Verdict::warn, text.error().message};
+  if (!text) return {"tcp", Verdict::warn, text.error().message};
   const std::string name = text->substr(0, text->find('\n'));
   if (name == "gl_scc") {
-    return {"default", Verdict::warn,
+    return {"tcp", Verdict::warn,
             "gl_scc is the congestion control of all sockets, not only of jobs: set "
             "net.ipv4.tcp_congestion_control back to cubic"};
   }
-  return {"default", Verdict::ok, name + " is the congestion control of whatever is not near or not a job"};
+  return {"tcp", Verdict::ok,
+          name + " is the default congestion control; all but near connections of jobs keep it"};
 }
 
 // The interface of the default route, empty if there is none.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradlane run: a command as a job, in a cgroup of its own, so that unmodified programs get SCC and a lane.
+#include <grp.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +25,7 @@ struct RunOptions {
   std::string instance = "default";
   std::string job;
   std::string lane;
+  std::string user;  // whom the command runs as; empty: as whoever runs this
   bool require = false;
   std::vector<std::string> command;
 };
@@ -40,13 +43,11 @@ std::string default_job(const std::string& command) {
   return name + "-" + std::to_string(getpid());
 }
 
-// What keeps this process out of a job's folder, said so that a person can change it.
-Error not_allowed(Error error, const std::string& path) {
+// What keeps this process out of a job's folder, said so that a person can change it. Owning the folder is
+// not enough: the kernel also asks for the right to move processes out of where they are.
+Error not_allowed(Error error) {
   if (error.code == EACCES || error.code == EPERM) {
-    error.message +=
-        "; run this as root, or let root give you that folder and its cgroup.procs (chown) after "
-        "gradlaned has started: " +
-        path;
+    error.message += "; run it as root: sudo gradlane run --user $USER -- COMMAND";
   }
   return error;
 }
@@ -57,11 +58,11 @@ Status enter(const InstanceCgroup& cgroup, const std::string& job) {
   constexpr int attempts = 3;
   Status entered;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    if (const Status made = cgroup.make_job(job); !made) return not_allowed(made.error(), cgroup.path());
+    if (const Status made = cgroup.make_job(job); !made) return not_allowed(made.error());
     entered = write_file(cgroup.job_path(job) + "/cgroup.procs", "0");
     if (entered || entered.error().code != ENOENT) break;
   }
-  return entered ? entered : Status(not_allowed(entered.error(), cgroup.path()));
+  return entered ? entered : Status(not_allowed(entered.error()));
 }
 
 // Makes this process part of the job. The error says why it is not.
@@ -75,7 +76,7 @@ Status join(const RunOptions& options, const std::string& job) {
   }
   if (!options.lane.empty()) {
     // Before the process can have a socket.
-    if (const Status made = cgroup.make_job(job); !made) return not_allowed(made.error(), cgroup.path());
+    if (const Status made = cgroup.make_job(job); !made) return not_allowed(made.error());
     const auto set =
         ask(socket_path(run_folder, options.instance), {Command::job, job, *lane_by_name(options.lane)});
     if (!set) {
@@ -85,6 +86,18 @@ Status join(const RunOptions& options, const std::string& job) {
     }
   }
   return enter(cgroup, job);
+}
+
+// Becomes that user for good, with the user's groups.
+Status become(const std::string& user) {
+  errno = 0;
+  const passwd* entry = getpwnam(user.c_str());
+  if (entry == nullptr) return make_error("there is no user " + user + ": name another with --user");
+  if (initgroups(entry->pw_name, entry->pw_gid) != 0 || setgid(entry->pw_gid) != 0 ||
+      setuid(entry->pw_uid) != 0) {
+    return system_error("become the user", user, errno);
+  }
+  return {};
 }
 
 // Returns only if the command cannot be executed.
@@ -107,6 +120,12 @@ int run_command(const RunOptions& options) {
                  options.require ? "" : "; the command runs without gradlane");
     if (options.require) return own_failure;
   }
+  if (!options.user.empty()) {
+    if (const Status became = become(options.user); !became) {
+      std::fprintf(stderr, "gradlane: %s\n", became.error().message.c_str());
+      return own_failure;
+    }
+  }
   return execute(options.command);
 }
 
@@ -125,6 +144,7 @@ void add_run(CLI::App& app, int& exit_status) {
       });
   command->add_option("--lane", options->lane, "Lane of the job's sockets that have no tag of their own")
       ->check(CLI::IsMember({"urgent", "high", "normal", "bulk"}));
+  command->add_option("--user", options->user, "Run the command as this user (as root)");
   command->add_flag("--require", options->require,
                     "Fail with 125 instead of running the command without gradlane");
   command->add_option("COMMAND", options->command, "The command and its arguments, after --")->required();
@@ -133,7 +153,8 @@ void add_run(CLI::App& app, int& exit_status) {
       "cannot\n"
       "become a job (no daemon, no permission), a warning says why and it runs without gradlane.\n"
       "Examples:\n  gradlane run -- python3 train.py --epochs 3\n"
-      "  gradlane run --job backup --lane bulk -- rsync -a /data host:/data");
+      "  gradlane run --job backup --lane bulk -- rsync -a /data host:/data\n"
+      "  sudo gradlane run --user $USER -- ./train");
   command->callback([options, &exit_status] { exit_status = run_command(*options); });
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "daemon/files.hpp"
+#include "daemon/names.hpp"
 
 namespace gradlane {
 namespace {
@@ -65,8 +66,14 @@ bool InstanceCgroup::exists() const {
 }
 
 Status InstanceCgroup::make() const {
-  if (const Status made = make_folder(slice_); !made) return made;
-  return make_folder(path_);
+  Status made = make_folder(slice_);
+  if (made) made = make_folder(path_);
+  if (made || (made.error().code != EACCES && made.error().code != EPERM)) return made;
+  // The root of the hierarchy is read-only even for root, unless it may override that.
+  return Error{
+      made.error().message +
+          "; run gradlaned as root with CAP_DAC_OVERRIDE, or by systemd in gradlane.slice as our unit does",
+      made.error().code};
 }
 
 Status InstanceCgroup::make_job(const std::string& job) const { return make_folder(job_path(job)); }
@@ -100,7 +107,9 @@ std::vector<Job> InstanceCgroup::remove() const {
 }
 
 std::vector<std::string> instances_with_cgroup(const std::string& mount) {
-  return folders_in(mount + "/gradlane.slice");
+  auto names = folders_in(mount + "/gradlane.slice");
+  std::erase_if(names, [](const std::string& name) { return !check_instance_name(name); });
+  return names;
 }
 
 }  // namespace gradlane

@@ -44,7 +44,8 @@ class InstanceCgroup {
   std::string path_;
 };
 
-// The names of all instances that have a folder below this mount of cgroup v2.
+// The names of all instances that have a folder below this mount of cgroup v2. Folders that systemd may have
+// in the slice are none.
 std::vector<std::string> instances_with_cgroup(const std::string& mount);
 
 }  // namespace gradlane

@@ -30,7 +30,9 @@ Status check(const std::string& what, const std::string& name) {
 Status check_job_name(const std::string& name) { return check("a job", name); }
 
 Status check_instance_name(const std::string& name) {
-  if (name == GL_PIN_KERNEL) {
+  const bool reserved = name == GL_PIN_KERNEL || name.ends_with(".service") || name.ends_with(".scope") ||
+                        name.ends_with(".slice");
+  if (reserved) {
     return make_error("\"" + name + "\" cannot be the name of an instance: it is reserved, choose another");
   }
   return check("an instance", name);

@@ -38,9 +38,11 @@ TEST(Names, AllowedBytesAreExactlyTheListed) {
   }
 }
 
-TEST(Names, FolderOfTheKernelIsNoInstance) {
-  EXPECT_FALSE(check_instance_name("kernel"));
-  EXPECT_TRUE(check_job_name("kernel"));
+TEST(Names, FoldersOfOthersAreNoInstance) {
+  for (const char* name : {"kernel", "gradlaned.service", "x.scope", "x.slice"}) {
+    EXPECT_FALSE(check_instance_name(name)) << name;
+    EXPECT_TRUE(check_job_name(name)) << name;
+  }
 }
 
 }  // namespace
