@@ -9,6 +9,9 @@ import time
 
 PROGRAMS = ("gradlane", "gradlaned", "gradlane-lab", "gradlane-train")
 
+# A lock file cannot be removed without a race with its next user; these are empty and in memory.
+LOCKS = {"file /run/gradlane/kernel.lock", "file /run/gradlane/leases"}
+
 
 def _output(*command: str) -> str:
     try:
@@ -93,9 +96,10 @@ def _files() -> set[str]:
     for mount in _mounts("cgroup2"):
         for folder, _, _ in os.walk(os.path.join(mount, "gradlane.slice")):
             found.add(f"cgroup {folder}")
-    for folder, names, files in os.walk("/run/gradlane"):
-        found.update(f"file {os.path.join(folder, name)}" for name in names + files)
-    return found
+    for top in ("/run/gradlane", "/run/gradlane-lab"):
+        for folder, names, files in os.walk(top):
+            found.update(f"file {os.path.join(folder, name)}" for name in names + files)
+    return found - LOCKS
 
 
 def snapshot() -> set[str]:
