@@ -260,12 +260,12 @@ class Parser {
     if (link.ecn_threshold_bytes >= link.buffer_bytes) {
       return at(table.source(), "ecn_threshold must be below buffer, or no packet would be marked");
     }
-    if (find(link.b)->is_host) std::swap(link.a, link.b);
-    if (find(link.b)->is_host) {
+    if (find(link.a)->is_host && find(link.b)->is_host) {
       return at(table.source(),
                 "\"" + link.a + "\" and \"" + link.b +
                     "\" are both hosts: put a switch between them, and a link from each to it");
     }
+    if (find(link.b)->is_host) std::swap(link.a, link.b);
     const Entry entry = *find(link.a);
     for (const auto& node : entry.nodes) {
       link.a = node;
@@ -358,9 +358,9 @@ Result<Topology> parse_topology(const std::string& text, const std::string& sour
 }
 
 Result<Topology> load_topology(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
   std::ostringstream text;
-  errno = 0;
   if (file) text << file.rdbuf();
   if (!file || !text) {
     Error error = system_error("read the topology", path, errno != 0 ? errno : EIO);
