@@ -151,6 +151,21 @@ Finding check_daemon(const std::string& instance) {
   return {"daemon", Verdict::warn, status.error().message};
 }
 
+// The table with its first words in colour.
+std::string painted(const std::string& table) {
+  std::string text;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string first = line.substr(0, line.find(' '));
+    const Colour colour = first == "ok"     ? Colour::green
+                          : first == "warn" ? Colour::yellow
+                          : first == "fail" ? Colour::red
+                                            : Colour::plain;  // a line that goes on
+    text += coloured(colour, first) + line.substr(first.size()) + "\n";
+  }
+  return text;
+}
+
 int run_doctor(const DoctorOptions& options) {
   Findings findings;
   check_host(findings);
@@ -172,7 +187,7 @@ int run_doctor(const DoctorOptions& options) {
   if (options.instance->json) {
     print_json({{"ok", !failed}, {"findings", list}});
   } else {
-    std::printf("%s", table.text().c_str());
+    std::printf("%s", painted(table.text()).c_str());
   }
   return failed ? 1 : 0;
 }
