@@ -37,7 +37,7 @@ constexpr int kWrongUse = 2;
 constexpr int kSignalBase = 128;
 
 struct Options {
-  Setup setup;
+  TrainingSetup setup;
   std::string address;
   std::string data = kDefaultDataFolder;
   std::string backend = "auto";
@@ -57,7 +57,7 @@ void add_data_options(CLI::App& app, Options& options) {
 }
 
 void add_training_options(CLI::App& app, Options& options) {
-  Setup& setup = options.setup;
+  TrainingSetup& setup = options.setup;
   app.add_option("--workers", setup.workers, "number of workers")->required();
   app.add_option("--steps", options.steps, "iterations, without --commands")->capture_default_str();
   app.add_option("--batch", setup.batch, "samples per iteration, over all workers")->capture_default_str();
@@ -70,7 +70,7 @@ void add_training_options(CLI::App& app, Options& options) {
 }
 
 void add_server_options(CLI::App& app, Options& options) {
-  Setup& setup = options.setup;
+  TrainingSetup& setup = options.setup;
   app.add_option("--listen", options.address, "ADDRESS:PORT or [ADDRESS]:PORT")->required();
   app.add_option(
          "--schedule", setup.schedule,
@@ -129,7 +129,7 @@ Result<Ending> server(Options& options, int signal_fd) {
 Result<Ending> worker(const Options& options, int signal_fd) {
   const auto address = parse_address(options.address);
   if (!address) return address.error();
-  const MakeTask make_task = [&options](const Setup& setup) {
+  const MakeTask make_task = [&options](const TrainingSetup& setup) {
     return make_train_task(setup, options.data, options.backend);
   };
   return run_worker({.server = *address, .rank = options.rank, .byte_log = options.byte_log}, make_task,

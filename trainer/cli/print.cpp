@@ -59,7 +59,7 @@ double percentile(std::vector<double> values, double share) {
 // What the result says about the whole training.
 class Summary : public Observer {
  public:
-  Status ready(const Setup& setup, const Model& /*model*/) override {
+  Status ready(const TrainingSetup& setup, const Model& /*model*/) override {
     setup_ = setup;
     return {};
   }
@@ -76,7 +76,7 @@ class Summary : public Observer {
   }
 
  protected:
-  Setup setup_;
+  TrainingSetup setup_;
   std::vector<double> times_;
   std::optional<double> first_loss_;
   double last_loss_ = 0;
@@ -91,7 +91,7 @@ class JsonPrinter final : public Summary {
     return print({{"event", "listening"}, {"address", address.text()}});
   }
 
-  Status ready(const Setup& setup, const Model& model) override {
+  Status ready(const TrainingSetup& setup, const Model& model) override {
     if (Status status = Summary::ready(setup, model); !status) return status;
     Json layers = Json::array();
     for (std::size_t index = 0; index < model.layers(); ++index) {
@@ -166,7 +166,7 @@ class TablePrinter final : public Summary {
     return write_out("listening on " + address.text() + "\n");
   }
 
-  Status ready(const Setup& setup, const Model& model) override {
+  Status ready(const TrainingSetup& setup, const Model& model) override {
     if (Status status = Summary::ready(setup, model); !status) return status;
     std::string text = format("%u workers, schedule %s, %u lane(s), %llu parameters in slices of %u bytes\n",
                               setup.workers, setup.schedule.c_str(), setup.lanes,

@@ -13,7 +13,8 @@ namespace gradlane::train {
 
 namespace {
 
-Result<std::unique_ptr<Network>> make_network(Backend& backend, const Setup& setup, const Dataset& dataset) {
+Result<std::unique_ptr<Network>> make_network(Backend& backend, const TrainingSetup& setup,
+                                              const Dataset& dataset) {
   const ImageShape shape{
       .channels = 1, .height = static_cast<int>(dataset.height), .width = static_cast<int>(dataset.width)};
   return Network::create(backend, setup.spec.empty() ? kDefaultNetwork : setup.spec.c_str(), shape,
@@ -53,7 +54,7 @@ class TrainTask final : public Task {
 
 }  // namespace
 
-Result<std::unique_ptr<Task>> make_train_task(const Setup& setup, const std::string& folder,
+Result<std::unique_ptr<Task>> make_train_task(const TrainingSetup& setup, const std::string& folder,
                                               const std::string& backend) {
   auto dataset = load_dataset(folder, "train", 0);
   if (!dataset) return dataset.error();
@@ -68,7 +69,8 @@ Result<std::unique_ptr<Task>> make_train_task(const Setup& setup, const std::str
                                                            setup.samples_per_worker()));
 }
 
-Result<TestTask> TestTask::create(const Setup& setup, const std::string& folder, const std::string& backend) {
+Result<TestTask> TestTask::create(const TrainingSetup& setup, const std::string& folder,
+                                  const std::string& backend) {
   auto dataset = load_dataset(folder, "t10k", 0);
   if (!dataset) return dataset.error();
   auto device = make_backend(backend);
@@ -87,7 +89,7 @@ Result<Evaluation> TestTask::evaluate(Model& model) {
   return network_->evaluate(dataset_);
 }
 
-Update make_update(const Setup& setup) {
+Update make_update(const TrainingSetup& setup) {
   const std::size_t samples = setup.batch;
   const auto rate = static_cast<float>(setup.learning_rate);
   const auto momentum = static_cast<float>(setup.momentum);

@@ -16,13 +16,14 @@
 namespace gradlane::train {
 
 // A network with the training data of a folder; backend as for make_backend().
-Result<std::unique_ptr<Task>> make_train_task(const Setup& setup, const std::string& folder,
+Result<std::unique_ptr<Task>> make_train_task(const TrainingSetup& setup, const std::string& folder,
                                               const std::string& backend);
 
 // A network with the test data of a folder.
 class TestTask {
  public:
-  static Result<TestTask> create(const Setup& setup, const std::string& folder, const std::string& backend);
+  static Result<TestTask> create(const TrainingSetup& setup, const std::string& folder,
+                                 const std::string& backend);
 
   Network& network() { return *network_; }
   // Accuracy and loss over all test data with the given parameters, which are copied from a model of the same
@@ -39,6 +40,6 @@ class TestTask {
 };
 
 // Stochastic gradient descent with the setup's numbers.
-Update make_update(const Setup& setup);
+Update make_update(const TrainingSetup& setup);
 
 }  // namespace gradlane::train

@@ -10,7 +10,7 @@
 
 namespace gradlane::train {
 
-ComputeThread::ComputeThread(Task& task, const Setup& setup, const Plan& plan, std::uint32_t rank)
+ComputeThread::ComputeThread(Task& task, const TrainingSetup& setup, const Plan& plan, std::uint32_t rank)
     : task_(task),
       setup_(setup),
       plan_(plan),

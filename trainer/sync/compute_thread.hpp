@@ -40,7 +40,7 @@ struct ComputeOutput {
 class ComputeThread {
  public:
   // All references must outlive this object.
-  ComputeThread(Task& task, const Setup& setup, const Plan& plan, std::uint32_t rank);
+  ComputeThread(Task& task, const TrainingSetup& setup, const Plan& plan, std::uint32_t rank);
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
   // Ends the thread after the layer that it computes.
@@ -74,7 +74,7 @@ class ComputeThread {
   void put(const std::function<void(ComputeOutput&)>& change);
 
   Task& task_;
-  const Setup& setup_;
+  const TrainingSetup& setup_;
   const Plan& plan_;
   const std::uint32_t rank_;
   Pacer pacer_;

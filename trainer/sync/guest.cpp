@@ -87,7 +87,7 @@ std::optional<Clock::time_point> GuestBook::next_limit() const {
 }
 
 void GuestBook::part(Clock::time_point until) {
-  std::erase_if(guests_, [](const auto& entry) { return !entry.second->rank && !entry.second->leaving; });
+  std::erase_if(guests_, [](const auto& entry) { return !entry.second->rank; });
   for (auto& [key, guest] : guests_) guest->leaving = true;
   while (!guests_.empty() && Clock::now() < until) {
     std::vector<std::uint64_t> broken;

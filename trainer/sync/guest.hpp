@@ -51,8 +51,8 @@ class GuestBook {
   // Closes whoever had to join or leave by now.
   void close_late(Clock::time_point now);
   std::optional<Clock::time_point> next_limit() const;
-  // Flushes and waits until all guests have gone, no longer than until then. Nothing but guests may be in the
-  // poller.
+  // Closes whoever has not joined. Of the others, flushes and waits until all have gone, no longer than until
+  // then. Nothing but guests may be in the poller.
   void part(Clock::time_point until);
   void for_each(const std::function<void(Guest&)>& action);
 

@@ -39,11 +39,11 @@ class AnswerReceiver final : public Receiver {
       answer_ = setup_from_json(text);
     return {};
   }
-  const std::optional<Result<Setup>>& answer() const { return answer_; }
+  const std::optional<Result<TrainingSetup>>& answer() const { return answer_; }
 
  private:
   std::vector<std::byte> payload_;
-  std::optional<Result<Setup>> answer_;
+  std::optional<Result<TrainingSetup>> answer_;
 };
 
 // Whether it may help to try again later.
@@ -117,8 +117,8 @@ Result<Fd> reach(const Address& server, const SocketOptions& options, std::chron
   }
 }
 
-Result<Setup> ask_setup(const Address& server, std::uint32_t rank, std::chrono::seconds limit,
-                        Patience& patience) {
+Result<TrainingSetup> ask_setup(const Address& server, std::uint32_t rank, std::chrono::seconds limit,
+                                Patience& patience) {
   auto fd = reach(server, {}, limit, patience);
   if (!fd) return fd.error();
   Connection connection(std::move(*fd), 0, 0);

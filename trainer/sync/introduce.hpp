@@ -36,7 +36,7 @@ Result<Fd> reach(const Address& server, const SocketOptions& options, std::chron
                  Patience& patience);
 
 // Asks the server for its settings as this rank.
-Result<Setup> ask_setup(const Address& server, std::uint32_t rank, std::chrono::seconds limit,
-                        Patience& patience);
+Result<TrainingSetup> ask_setup(const Address& server, std::uint32_t rank, std::chrono::seconds limit,
+                                Patience& patience);
 
 }  // namespace gradlane::train

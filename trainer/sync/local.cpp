@@ -36,7 +36,7 @@ StepReport run_rank(Task& task, const Plan& plan, ParameterStore& store, std::ui
 
 }  // namespace
 
-Result<Ending> run_local(const Setup& setup, Task& task, const Update& update,
+Result<Ending> run_local(const TrainingSetup& setup, Task& task, const Update& update,
                          const std::function<Result<Evaluation>()>& evaluate, std::deque<Command> commands,
                          Observer& observer, int signal_fd) {
   Model& model = task.model();

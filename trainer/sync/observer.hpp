@@ -33,7 +33,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual Status listening(const Address& address) = 0;
   // All workers are there.
-  virtual Status ready(const Setup& setup, const Model& model) = 0;
+  virtual Status ready(const TrainingSetup& setup, const Model& model) = 0;
   // A step has been reported by all ranks; for a progress display.
   virtual Status progressed(std::uint32_t step, double loss) = 0;
   virtual Status block(const BlockResult& block) = 0;

@@ -18,7 +18,7 @@ constexpr std::chrono::duration<double> kLongestWait = std::chrono::milliseconds
 
 }  // namespace
 
-Plan Plan::make(const Setup& setup, std::span<const std::size_t> layer_parameters) {
+Plan Plan::make(const TrainingSetup& setup, std::span<const std::size_t> layer_parameters) {
   Plan plan;
   plan.schedule = *find_schedule(setup.schedule);
   plan.lanes = setup.lanes;
@@ -33,7 +33,7 @@ Plan Plan::make(const Setup& setup, std::span<const std::size_t> layer_parameter
   return plan;
 }
 
-SocketOptions Plan::socket_options(const Setup& setup, std::uint8_t lane) const {
+SocketOptions Plan::socket_options(const TrainingSetup& setup, std::uint8_t lane) const {
   return {.tag = lanes > 1 ? setup.tags[lane] : std::uint8_t{0},
           .congestion = setup.congestion,
           .low_water = gradlane::train::low_water(*this, setup.slice_bytes)};

@@ -29,9 +29,9 @@ struct Plan {
   std::vector<std::uint32_t> first_slice;  // of each layer, and one past the last: layers + 1 entries
 
   // setup has passed check_setup().
-  static Plan make(const Setup& setup, std::span<const std::size_t> layer_parameters);
+  static Plan make(const TrainingSetup& setup, std::span<const std::size_t> layer_parameters);
   // The options of a data connection of this lane.
-  SocketOptions socket_options(const Setup& setup, std::uint8_t lane) const;
+  SocketOptions socket_options(const TrainingSetup& setup, std::uint8_t lane) const;
 };
 
 // The bytes that a lane may keep unsent in the kernel, for TCP_NOTSENT_LOWAT; 0: as many as the kernel takes.

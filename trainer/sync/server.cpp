@@ -120,7 +120,7 @@ class Server {
   std::uint64_t parameter_bytes() const;
 
   const ServerOptions& options_;
-  Setup setup_;
+  TrainingSetup setup_;
   ServerTask task_;
   Observer& observer_;
   Poller poller_;
@@ -252,10 +252,6 @@ Status Server::lost(Guest& guest, const std::string& how) {
       if (lane != nullptr) guests_.close(*std::exchange(lane, nullptr));
     }
     return {};
-  }
-  // It is not there to be told.
-  for (Guest*& lane : peers_[rank].lanes) {
-    if (lane == &guest) guests_.close(*std::exchange(lane, nullptr));
   }
   const std::uint32_t step = block_ ? block_->next_step(rank) : until_;
   return make_error(who + " was lost in step " + std::to_string(step) + ": " + how +

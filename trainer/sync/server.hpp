@@ -21,7 +21,7 @@ namespace gradlane::train {
 
 struct ServerOptions {
   Address listen;
-  Setup setup;                    // has passed check_setup()
+  TrainingSetup setup;            // has passed check_setup()
   std::deque<Command> commands;   // what to do once all workers are there
   int command_fd = -1;            // where further commands come from; -1: nowhere
   std::string byte_log;           // file for the byte log, see byte_log.hpp; empty: none

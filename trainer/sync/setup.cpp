@@ -76,7 +76,7 @@ class Taker {
 
 }  // namespace
 
-Status check_setup(const Setup& setup) {
+Status check_setup(const TrainingSetup& setup) {
   if (setup.workers < 1 || setup.workers > kMostWorkers)
     return make_error("--workers must be 1 to " + std::to_string(kMostWorkers));
   if (auto schedule = find_schedule(setup.schedule); !schedule)
@@ -101,7 +101,7 @@ Status check_setup(const Setup& setup) {
   return {};
 }
 
-std::string setup_to_json(const Setup& setup) {
+std::string setup_to_json(const TrainingSetup& setup) {
   return Json{{"workers", setup.workers},
               {"schedule", setup.schedule},
               {"lanes", setup.lanes},
@@ -119,11 +119,11 @@ std::string setup_to_json(const Setup& setup) {
       .dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-Result<Setup> setup_from_json(std::string_view text) {
+Result<TrainingSetup> setup_from_json(std::string_view text) {
   Json object = Json::parse(text, nullptr, false);
   if (!object.is_object()) return make_error("the server's setup is no JSON object");
   Taker taker(std::move(object));
-  Setup setup;
+  TrainingSetup setup;
   taker.take("workers", setup.workers);
   taker.take("schedule", setup.schedule);
   taker.take("lanes", setup.lanes);

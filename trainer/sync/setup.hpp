@@ -14,7 +14,7 @@
 namespace gradlane::train {
 
 // What the server decides and each worker needs.
-struct Setup {
+struct TrainingSetup {
   std::uint32_t workers = 1;          // 1..1024
   std::string schedule = "wfbp";      // see schedule.hpp
   std::uint32_t lanes = 1;            // connections per worker: 1 or GL_LANES
@@ -36,11 +36,11 @@ struct Setup {
 };
 
 // Names the option and what it may be if a value is out of range or two do not fit together.
-Status check_setup(const Setup& setup);
+Status check_setup(const TrainingSetup& setup);
 
 // The payload of a setup message; the second refuses unknown or missing keys and whatever check_setup
 // refuses.
-std::string setup_to_json(const Setup& setup);
-Result<Setup> setup_from_json(std::string_view text);
+std::string setup_to_json(const TrainingSetup& setup);
+Result<TrainingSetup> setup_from_json(std::string_view text);
 
 }  // namespace gradlane::train

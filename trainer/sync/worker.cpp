@@ -31,7 +31,7 @@ constexpr auto kLastWords = std::chrono::seconds(1);
 // The network half of a worker.
 class Worker final : public Receiver {
  public:
-  Worker(const WorkerOptions& options, const Setup& setup, Task& task, Poller poller)
+  Worker(const WorkerOptions& options, const TrainingSetup& setup, Task& task, Poller poller)
       : options_(options),
         setup_(setup),
         model_(task.model()),
@@ -66,7 +66,7 @@ class Worker final : public Receiver {
   Error lost(const std::string& how);
 
   const WorkerOptions& options_;
-  const Setup& setup_;
+  const TrainingSetup& setup_;
   Model& model_;
   Plan plan_;
   Poller poller_;

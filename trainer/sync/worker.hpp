@@ -25,7 +25,7 @@ struct WorkerOptions {
 };
 
 // Makes what is to be trained, once the server has told the settings.
-using MakeTask = std::function<Result<std::unique_ptr<Task>>(const Setup& setup)>;
+using MakeTask = std::function<Result<std::unique_ptr<Task>>(const TrainingSetup& setup)>;
 
 // Runs until the server says that the training is over, a signal comes on signal_fd (see poller.hpp), or
 // something fails; the error is one sentence.
