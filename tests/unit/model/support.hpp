@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct BackendCase {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
 };
+
+// What GoogleTest shows of it.
+inline void PrintTo(const BackendCase& backend_case, std::ostream* out) { *out << backend_case.name; }
 
 inline std::vector<BackendCase> backends_here() {
   std::vector<BackendCase> cases{{"Baseline", [] { return make_cpu_backend(CpuLevel::kBaseline); }},
