@@ -295,6 +295,7 @@ class Parser {
 
   Status check_whole() {
     if (topology_.hosts.empty()) return make_error(topology_.source + ": there is no host: add a [[host]]");
+    if (topology_.links.empty()) return make_error(topology_.source + ": there is no link: add a [[link]]");
     for (const auto& host : topology_.hosts) {
       if (joined(host.name) != joined(topology_.hosts.front().name)) return not_connected(host.name);
     }

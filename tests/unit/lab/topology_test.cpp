@@ -148,6 +148,12 @@ b = "other"
       << topology.error().message;
 }
 
+TEST(Topology, RefusesAHostAlone) {
+  const auto topology = parse_topology("[[host]]\nname = \"h\"\n", "alone.toml");
+  ASSERT_FALSE(topology);
+  EXPECT_EQ(topology.error().message, "alone.toml: there is no link: add a [[link]]");
+}
+
 TEST(Topology, RefusesAFileThatIsNotThere) {
   const auto topology = load_topology("/does/not/exist.toml");
   ASSERT_FALSE(topology);
