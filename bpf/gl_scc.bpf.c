@@ -3,6 +3,7 @@
 #include "lib/control.h"
 
 #define CONG_CONTROL_NON_RESTRICTED 1 /* TCP_CONG_NON_RESTRICTED: any process may choose it */
+#define CONG_CONTROL_NEEDS_ECN 2      /* TCP_CONG_NEEDS_ECN */
 
 /* The socket buffer in windows of at least ten segments; within net.ipv4.tcp_wmem. */
 #define GL_BUFFER_WINDOWS 16
@@ -45,6 +46,14 @@ SEC("struct_ops")
 __u32 BPF_PROG(gl_scc_undo, struct sock *sk)
 {
 	return (__u32)gl_max64(tcp_sk(sk)->snd_cwnd, state_of(sk)->prior_window);
+}
+
+/* With ECN the kernel tells of each packet with payload, marked or not. */
+SEC("struct_ops")
+void BPF_PROG(gl_scc_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_ECN_NO_CE || event == CA_EVENT_ECN_IS_CE)
+		acknowledge_at_once(sk);
 }
 
 SEC("struct_ops")
@@ -90,10 +99,11 @@ struct tcp_congestion_ops gl_scc = {
 	.ssthresh = (void *)gl_scc_ssthresh,
 	.undo_cwnd = (void *)gl_scc_undo,
 	.set_state = (void *)gl_scc_set_state,
+	.cwnd_event = (void *)gl_scc_event,
 	.min_tso_segs = (void *)gl_scc_min_segments,
 	.sndbuf_expand = (void *)gl_scc_buffer,
 	.cong_control = (void *)gl_scc_control,
-	.flags = CONG_CONTROL_NON_RESTRICTED,
+	.flags = CONG_CONTROL_NON_RESTRICTED | CONG_CONTROL_NEEDS_ECN,
 	.name = GL_SCC_NAME,
 };
 

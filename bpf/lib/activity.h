@@ -77,8 +77,12 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		__u32 active = 0;
 
 		/* Changes here alone, together with the count that it stands for. */
-		activity->idle_slots[lane] = gl_idle_slots(activity->grant[lane], GL_SEGMENT,
-							   window, config->round_trip_us);
+		activity->idle_slots[lane] =
+			gl_idle_slots(activity->grant[lane], GL_SEGMENT, window,
+				      config->round_trip_us, GL_IDLE_GAPS);
+		activity->pushed_slots[lane] =
+			gl_idle_slots(activity->grant[lane], GL_SEGMENT, window,
+				      config->round_trip_us, GL_PUSHED_GAPS);
 		for (__u32 i = 0; i < GL_WHEEL; i++) {
 			if (i > activity->idle_slots[lane])
 				break;
@@ -96,15 +100,20 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 
 /* Payload of a flow arrived in a lane. Under the lock. */
 static __always_inline void gl_seen(struct gl_activity *activity, struct gl_socket *socket,
-				    __u32 lane, const struct gl_scc_config *config)
+				    __u32 lane, bool pushed, const struct gl_scc_config *config)
 {
 	__u32 now = activity->slot;
 	__u32 age = now - socket->seen_slot;
 	__u32 last_lane = socket->lane_in & (GL_LANES - 1);
 	bool counted = age < GL_WHEEL;
+	bool active = counted && age <= activity->idle_slots[last_lane];
+	__u32 seen = now;
 
 	lane &= GL_LANES - 1;
-	if (counted && age == 0 && last_lane == lane)
+	/* A pushed flow takes a place from which it falls out of the count sooner. */
+	if (pushed && activity->idle_slots[lane] > activity->pushed_slots[lane])
+		seen -= activity->idle_slots[lane] - activity->pushed_slots[lane];
+	if (counted && socket->seen_slot == seen && last_lane == lane)
 		return;
 	if (counted) {
 		__u16 *last = &activity->count[last_lane][socket->seen_slot & (GL_WHEEL - 1)];
@@ -112,22 +121,23 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_sock
 		if (*last)
 			(*last)--;
 	}
-	activity->count[lane][now & (GL_WHEEL - 1)]++;
-	socket->seen_slot = now;
+	activity->count[lane][seen & (GL_WHEEL - 1)]++;
+	socket->seen_slot = seen;
 	socket->lane_in = (__u8)lane;
+	if (active && last_lane == lane)
+		return;
 	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
-	if (!counted || age > activity->idle_slots[last_lane] || last_lane != lane) {
-		activity->active[lane]++;
-		if (counted && age <= activity->idle_slots[last_lane] &&
-		    activity->active[last_lane])
-			activity->active[last_lane]--;
-		gl_share_out(activity, config);
-	}
+	activity->active[lane]++;
+	if (active && activity->active[last_lane])
+		activity->active[last_lane]--;
+	gl_share_out(activity, config);
 }
 
-/* Takes note of bytes of payload that arrived for a flow in a lane at a time. */
+/* Takes note of bytes of payload that arrived for a flow in a lane at a time; pushed: the sender
+ * had no more to send when it sent the last of them.
+ */
 static __always_inline void gl_note_arrival(struct gl_activity *activity, struct gl_socket *socket,
-					    __u32 lane, __u32 bytes, __u64 now_ns,
+					    __u32 lane, __u32 bytes, bool pushed, __u64 now_ns,
 					    const struct gl_scc_config *config)
 {
 	__u32 slot = (__u32)(now_ns / GL_SLOT_NS);
@@ -152,7 +162,7 @@ static __always_inline void gl_note_arrival(struct gl_activity *activity, struct
 		gl_share_out(activity, config);
 	}
 	activity->arrived += bytes;
-	gl_seen(activity, socket, lane, config);
+	gl_seen(activity, socket, lane, pushed, config);
 	bpf_spin_unlock(&activity->lock);
 }
 

@@ -31,6 +31,9 @@
 #define GL_BRAKE_LEAST 128U
 #define GL_BRAKE_RECOVER 32U
 
+/* A round counts with 1/16 in the average of the marked share (RFC 8257). */
+#define GL_ALPHA_WEIGHT 16U
+
 /* Gaps between bursts vary by a quarter, so that senders do not march in step. */
 #define GL_JITTER_LEAST 768U
 #define GL_JITTER_MASK 511U
@@ -43,6 +46,9 @@ struct gl_scc_state {
 	__u32 brake;	    /* 1/1024 */
 	__u32 queue_us;	    /* latest sample of the queueing delay */
 	__u32 prior_window; /* before the window was reduced, for undo */
+	__u32 delivered;    /* segments, at the begin of this round trip */
+	__u32 marked;	    /* of them with congestion marks */
+	__u32 alpha;	    /* moving average of the marked share, 1/1024 */
 	__u8 granted;	    /* a grant is in use */
 	__u8 lossy_round;   /* something was lost in this round trip */
 };
@@ -79,15 +85,29 @@ static __always_inline void note_queue(struct gl_scc_state *state, const struct 
 	state->queue_us = (__u32)sample > round_trip_us ? (__u32)sample - round_trip_us : 0;
 }
 
-/* Lifts the loss brake once per round trip without loss. */
-static __always_inline void end_round(struct gl_scc_state *state, __u32 round_trip_us, __u64 now)
+/* Once per round trip: congestion marks brake as in DCTCP (RFC 8257), a clean round lifts the
+ * brake. */
+static __always_inline void end_round(struct gl_scc_state *state, const struct tcp_sock *tp,
+				      __u32 round_trip_us, __u64 now)
 {
+	__u32 delivered = tp->delivered - state->delivered;
+	__u32 marked = tp->delivered_ce - state->marked;
+
 	if (now - state->round_ns < (round_trip_us + state->queue_us) * 1000ULL)
 		return;
-	if (!state->lossy_round)
+	if (delivered)
+		state->alpha += gl_min64(marked, delivered) * GL_ONE / delivered / GL_ALPHA_WEIGHT -
+				state->alpha / GL_ALPHA_WEIGHT;
+	if (marked)
+		state->brake = (__u32)gl_max64(state->brake - (__u64)state->brake * state->alpha /
+								      GL_ONE / 2,
+					       GL_BRAKE_LEAST);
+	else if (!state->lossy_round)
 		state->brake = (__u32)gl_min64(state->brake + GL_BRAKE_RECOVER, GL_ONE);
 	state->lossy_round = 0;
 	state->round_ns = now;
+	state->delivered = tp->delivered;
+	state->marked = tp->delivered_ce;
 }
 
 static __always_inline void pace(struct sock *sk, __u64 rate)
@@ -138,7 +158,7 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 		state->acks++;
 	}
 	note_queue(state, rs, round_trip_us);
-	end_round(state, round_trip_us, now);
+	end_round(state, tp, round_trip_us, now);
 	stale = times_stale(state, round_trip_us, now);
 	if (stale >= GL_STALE_TIMES) {
 		state->granted = 0;
@@ -157,6 +177,17 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 	if (tp->snd_cwnd < window)
 		window = (__u32)gl_min64(tp->snd_cwnd + acked, window);
 	tp->snd_cwnd = window ? window : 1;
+}
+
+/* The receiver's side: payload arrived. With a restart window of one segment the sender waits for
+ * each acknowledgement, so none may be delayed.
+ */
+static __always_inline void acknowledge_at_once(struct sock *sk)
+{
+	struct gl_socket *socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
+
+	if (socket && socket->window_out < 2 * GL_RESTART_LEAST)
+		((struct inet_connection_sock *)sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
 #endif

@@ -9,6 +9,11 @@
 
 #include "gradlane/abi/scc.h"
 
+/* Always inline: some of these are called under a spin lock, where the verifier of kernel 6.1
+ * allows no function calls.
+ */
+#define GL_INLINE static inline __attribute__((always_inline))
+
 #define GL_SECOND_US 1000000ULL
 
 /* Fixed point of shares and trims. */
@@ -25,6 +30,9 @@
  */
 #define GL_IDLE_GAPS 4
 
+/* And for this many if its last packet was pushed: it had nothing more to send then. */
+#define GL_PUSHED_GAPS 1
+
 /* Limits of the restart window, in quarters of a segment: one segment, and ten (RFC 6928). */
 #define GL_RESTART_LEAST 4U
 #define GL_RESTART_MOST 40U
@@ -32,12 +40,12 @@
 /* Trim of the grants: at most four-fold. */
 #define GL_TRIM_MOST (4 * GL_ONE)
 
-static inline __u64 gl_min64(__u64 a, __u64 b)
+GL_INLINE __u64 gl_min64(__u64 a, __u64 b)
 {
 	return a < b ? a : b;
 }
 
-static inline __u64 gl_max64(__u64 a, __u64 b)
+GL_INLINE __u64 gl_max64(__u64 a, __u64 b)
 {
 	return a > b ? a : b;
 }
@@ -45,7 +53,7 @@ static inline __u64 gl_max64(__u64 a, __u64 b)
 /* Rate in bytes per second to its 16-bit form: mantissa 11 bits, exponent 5 bits, unit 1024 B/s,
  * rounded down; the smallest grant is one unit.
  */
-static inline __u16 gl_encode_rate(__u64 byte_s)
+GL_INLINE __u16 gl_encode_rate(__u64 byte_s)
 {
 	__u64 mantissa = byte_s >> 10;
 	__u32 exponent = 0;
@@ -61,57 +69,78 @@ static inline __u16 gl_encode_rate(__u64 byte_s)
 	return (__u16)(exponent << 11 | mantissa);
 }
 
-static inline __u64 gl_decode_rate(__u16 rate)
+GL_INLINE __u64 gl_decode_rate(__u16 rate)
 {
 	return (__u64)(rate & 0x7ff) << ((rate >> 11) + 10);
 }
 
-/* What each active sender of a lane may send, bytes per second, for all lanes. Strict: the most
- * urgent active lane gets all but the minimum shares of the active lanes below. Weighted: senders
- * in proportion to their lanes' weights. A lane without senders is told what a first sender would
- * get.
- */
-static inline void gl_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
-			     __u32 trim, __u64 grant[GL_LANES])
+/* In proportion to the weights of the senders' lanes. */
+GL_INLINE void gl_weighted_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
+				  __u64 rate, __u64 grant[GL_LANES])
 {
-	__u64 rate = config->payload_rate * GL_OVERCOMMIT / GL_ONE * trim / GL_ONE;
-	__u32 lanes_below = 0;
 	__u64 weights = 0;
 
-	for (int lane = GL_LANES - 1; lane >= 0; lane--)
+	for (int lane = 0; lane < GL_LANES; lane++)
 		weights += (__u64)config->weight[lane] * active[lane];
-
-	/* From below, so that lanes_below is right for each. */
-	for (int lane = GL_LANES - 1; lane >= 0; lane--) {
-		__u32 senders = active[lane] ? active[lane] : 1;
+	for (int lane = 0; lane < GL_LANES; lane++) {
 		__u64 total = weights + (active[lane] ? 0 : config->weight[lane]);
-		__u64 share;
 
-		if (config->weighted) {
-			share = total ? rate * config->weight[lane] / total : rate;
-		} else {
-			__u32 lanes_above = 0;
-
-			for (int above = 0; above < GL_LANES; above++)
-				lanes_above += above < lane && active[above] ? 1 : 0;
-			share = lanes_above ? rate * config->minimum_share / GL_ONE
-					    : rate - rate * config->minimum_share / GL_ONE *
-							      lanes_below;
-			share /= senders;
-		}
-		lanes_below += active[lane] ? 1 : 0;
-		grant[lane] = gl_min64(share, config->payload_rate * GL_OVERCOMMIT / GL_ONE);
+		grant[lane] = total ? rate * config->weight[lane] / total : rate;
 	}
 }
 
-/* For how long a sender with this grant counts as active after its last packet, in slots. The
- * restart window is what it sends at once.
+/* The most urgent active lane gets all but what the senders of the lanes below keep: their lane's
+ * minimum share, and half of an equal share each, so that they hear of new grants soon enough to
+ * use the link as soon as the urgent lane falls silent. At the ports the lanes are served in strict
+ * order all the same.
  */
-static inline __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u32 round_trip_us)
+GL_INLINE void gl_strict_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
+				__u64 rate, __u64 grant[GL_LANES])
+{
+	__u32 all = 0;
+	__u64 below = 0;
+
+	for (int lane = 0; lane < GL_LANES; lane++)
+		all += active[lane];
+	for (int lane = GL_LANES - 1; lane >= 0; lane--) {
+		__u32 senders = active[lane] ? active[lane] : 1;
+		__u64 kept = gl_max64(rate / (all + (active[lane] ? 0 : 1)) / 2,
+				      rate * config->minimum_share / GL_ONE / senders);
+		__u32 above = 0;
+
+		for (int other = 0; other < GL_LANES; other++)
+			above += other < lane ? active[other] : 0;
+		grant[lane] = above ? kept : (rate - below) / senders;
+		below += active[lane] * kept;
+	}
+}
+
+/* What each active sender of a lane may send, bytes per second, for all lanes; a lane without
+ * senders is told what a first one would get.
+ */
+GL_INLINE void gl_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
+			 __u32 trim, __u64 grant[GL_LANES])
+{
+	__u64 link = config->payload_rate * GL_OVERCOMMIT / GL_ONE;
+	__u64 rate = link * trim / GL_ONE;
+
+	if (config->weighted)
+		gl_weighted_shares(config, active, rate, grant);
+	else
+		gl_strict_shares(config, active, rate, grant);
+	for (int lane = 0; lane < GL_LANES; lane++)
+		grant[lane] = gl_min64(grant[lane], link);
+}
+
+/* For how long a sender with this grant counts as active after its last packet, in slots, if that
+ * is so many of its gaps. The restart window is what it sends at once.
+ */
+GL_INLINE __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u32 round_trip_us,
+			      __u32 gaps)
 {
 	__u64 burst = (__u64)mss * restart_window / 4;
 	__u64 gap_ns = grant ? burst * 1000000000ULL / grant : 0;
-	__u64 slots = (GL_IDLE_GAPS * gap_ns + 4000ULL * round_trip_us) / GL_SLOT_NS + 2;
+	__u64 slots = (gaps * gap_ns + 4000ULL * round_trip_us) / GL_SLOT_NS + 2;
 
 	return (__u32)gl_min64(slots, GL_WHEEL - 1);
 }
@@ -119,7 +148,7 @@ static inline __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, 
 /* What each of the expected senders may send at once when it starts again: together half of the
  * buffer, in quarters of a segment.
  */
-static inline __u8 gl_restart_window(__u32 buffer, __u32 mss, __u32 expected_senders)
+GL_INLINE __u8 gl_restart_window(__u32 buffer, __u32 mss, __u32 expected_senders)
 {
 	__u64 window = (__u64)buffer * 2 / mss / (expected_senders ? expected_senders : 1);
 
@@ -130,7 +159,7 @@ static inline __u8 gl_restart_window(__u32 buffer, __u32 mss, __u32 expected_sen
  * that do not use their grant must not leave the link idle. Below 7/10 of the link grants rise,
  * else they fall back.
  */
-static inline __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
+GL_INLINE __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
 {
 	if (arrived * 10 < possible * 7)
 		trim += trim / 4;
@@ -145,8 +174,8 @@ static inline __u32 gl_next_trim(__u32 trim, __u64 arrived, __u64 possible)
  * the most: on a busy host delays are no queues, and what a lasting queue needs beyond that the
  * loss brake does.
  */
-static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us,
-				      __u32 tolerance_us)
+GL_INLINE __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us,
+				  __u32 tolerance_us)
 {
 	__u64 excess_us = queue_us > tolerance_us ? queue_us - tolerance_us : 0;
 	__u64 excess_bytes = gl_min64(grant * excess_us / GL_SECOND_US, burst_bytes);
@@ -158,8 +187,8 @@ static inline __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queu
 /* The sender's window in segments: what the rate delivers in a round trip with some slack for late
  * acknowledgements, but never less than the restart window.
  */
-static inline __u32 gl_window(__u64 rate, __u32 mss, __u32 round_trip_us, __u32 slack_us,
-			      __u8 restart_window)
+GL_INLINE __u32 gl_window(__u64 rate, __u32 mss, __u32 round_trip_us, __u32 slack_us,
+			  __u8 restart_window)
 {
 	__u64 bytes = rate * 5 / 4 * (round_trip_us + slack_us) / GL_SECOND_US;
 	__u64 segments = (bytes + mss - 1) / mss;

@@ -13,6 +13,7 @@
 #define GL_TCP_FIN 0x01
 #define GL_TCP_SYN 0x02
 #define GL_TCP_RST 0x04
+#define GL_TCP_PSH 0x08
 
 /* Bits of the SYN's capability option and of grants share kind and identifier; the length tells
  * them apart. */
@@ -103,14 +104,21 @@ static __always_inline bool gl_peer_is_capable(struct bpf_sock_ops *ops, bool pa
 				passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) == GL_OPTION_CAPABLE_LENGTH;
 }
 
-/* TCP payload and DSCP of a packet at cgroup ingress, where data starts at the network header.
+/* What the count of senders wants to know of a packet. */
+struct gl_arrival {
+	__u32 payload; /* bytes of TCP payload */
+	__u8 dscp;
+	bool pushed; /* the sender had nothing more to send (PSH) */
+};
+
+/* Reads it at cgroup ingress, where data starts at the network header.
  * Returns 0, or -1 where it is no TCP or is cut off. IPv6 extension headers are not followed: such
  * packets do not count.
  */
-static __always_inline int gl_tcp_payload(struct __sk_buff *skb, __u32 *payload, __u8 *dscp)
+static __always_inline int gl_read_arrival(struct __sk_buff *skb, struct gl_arrival *arrival)
 {
 	__u8 first[20];
-	__u8 offset_byte;
+	__u8 offset_and_flags[2];
 	__u32 header;
 	__u32 tcp;
 
@@ -120,21 +128,22 @@ static __always_inline int gl_tcp_payload(struct __sk_buff *skb, __u32 *payload,
 		header = (first[0] & 15) * 4;
 		if (first[9] != IPPROTO_TCP)
 			return -1;
-		*dscp = first[1] >> 2;
+		arrival->dscp = first[1] >> 2;
 	} else if (first[0] >> 4 == 6) {
 		header = 40;
 		if (first[6] != IPPROTO_TCP)
 			return -1;
-		*dscp = (__u8)((first[0] & 15) << 2 | first[1] >> 6);
+		arrival->dscp = (__u8)((first[0] & 15) << 2 | first[1] >> 6);
 	} else {
 		return -1;
 	}
-	if (bpf_skb_load_bytes_relative(skb, header + 12, &offset_byte, 1, BPF_HDR_START_NET))
+	if (bpf_skb_load_bytes_relative(skb, header + 12, offset_and_flags, 2, BPF_HDR_START_NET))
 		return -1;
-	tcp = (offset_byte >> 4) * 4;
+	tcp = (offset_and_flags[0] >> 4) * 4;
 	if (skb->len < header + tcp)
 		return -1;
-	*payload = skb->len - header - tcp;
+	arrival->payload = skb->len - header - tcp;
+	arrival->pushed = offset_and_flags[1] & GL_TCP_PSH;
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>
@@ -29,18 +30,22 @@ class Activity : public testing::Test {
     ASSERT_TRUE((Map<__u32, gl_scc_config>((*trial_)->maps.settings).set(0, settings_)));
   }
 
-  void arrive(__u32 flow, __u32 lane, __u32 bytes = 1448) {
+  void arrive(__u32 flow, __u32 lane, bool pushed = false) {
     auto* arguments = (*trial_)->bss;
     arguments->flow = flow;
     arguments->lane = lane;
-    arguments->bytes = bytes;
+    arguments->bytes = 1448;
+    arguments->pushed = pushed ? 1 : 0;
     arguments->now_ns = now_ns_;
     const Packet packet = build_packet({});
     LIBBPF_OPTS(bpf_test_run_opts, options);
     options.data_in = packet.data();
     options.data_size_in = static_cast<__u32>(packet.size());
     ASSERT_EQ(bpf_prog_test_run_opts(bpf_program__fd((*trial_)->progs.gl_trial), &options), 0);
-    last_[flow] = {static_cast<__u32>(now_ns_ / GL_SLOT_NS), lane};
+    const auto state = activity();
+    const __u32 sooner =
+        pushed ? state.idle_slots[lane] - std::min(state.idle_slots[lane], state.pushed_slots[lane]) : 0;
+    last_[flow] = {static_cast<__u32>(now_ns_ / GL_SLOT_NS) - sooner, lane};
   }
   gl_activity activity() { return *Map<__u32, gl_activity>((*trial_)->maps.gl_activity).get(0); }
   // Flows whose last payload is not older than the idle time that the kernel side uses now.
@@ -65,7 +70,7 @@ TEST_F(Activity, EqualsACountByHand) {
     const auto kind = random() % 1000;
     now_ns_ += kind < 900 ? random() % 60000 : kind < 995 ? random() % 3000000 : random() % 400000000;
     const __u32 flows = 1 + (step / 2500) * 30;
-    arrive(random() % flows, random() % GL_LANES);
+    arrive(random() % flows, random() % GL_LANES, random() % 4 == 0);
     const auto state = activity();
     const auto expected = by_hand(state);
     for (int lane = 0; lane < GL_LANES; lane++) {
@@ -89,6 +94,19 @@ TEST_F(Activity, SteadySendersAreAllCountedAndShareTheLink) {
     EXPECT_LT(total, 1.06 * static_cast<double>(settings_.payload_rate));
     now_ns_ += 1000000000;
   }
+}
+
+TEST_F(Activity, ASenderThatHasNothingMoreToSendIsForgottenSooner) {
+  // A first turn, for idle times to follow from grants.
+  for (__u32 flow = 0; flow < 8; flow++) arrive(flow, GL_LANE_NORMAL);
+  now_ns_ += GL_SLOT_NS;
+  for (__u32 flow = 0; flow < 8; flow++) arrive(flow, GL_LANE_NORMAL, flow < 4);
+  const auto state = activity();
+  ASSERT_LT(state.pushed_slots[GL_LANE_NORMAL], state.idle_slots[GL_LANE_NORMAL]);
+  EXPECT_EQ(state.active[GL_LANE_NORMAL], 8U);
+  now_ns_ += (state.pushed_slots[GL_LANE_NORMAL] + 1) * GL_SLOT_NS;
+  arrive(7, GL_LANE_NORMAL);
+  EXPECT_EQ(activity().active[GL_LANE_NORMAL], 4U);
 }
 
 TEST_F(Activity, AClockThatIsBehindDoesNotTurnTheWheelBack) {

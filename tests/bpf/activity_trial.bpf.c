@@ -5,10 +5,11 @@
 
 #define FLOWS 256
 
-/* One arrival: which flow, in which lane, how many bytes, when. */
+/* One arrival: which flow, in which lane, how many bytes, the last of them pushed, when. */
 __u32 flow;
 __u32 lane;
 __u32 bytes;
+__u32 pushed;
 __u64 now_ns;
 
 /* Key 0. */
@@ -34,7 +35,7 @@ int gl_trial(struct __sk_buff* skb) {
   struct gl_activity* activity = bpf_map_lookup_elem(&gl_activity, &zero);
   struct gl_socket* socket = bpf_map_lookup_elem(&sockets, &index);
 
-  if (config && activity && socket) gl_note_arrival(activity, socket, lane, bytes, now_ns, config);
+  if (config && activity && socket) gl_note_arrival(activity, socket, lane, bytes, pushed, now_ns, config);
   return 0;
 }
 

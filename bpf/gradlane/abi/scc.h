@@ -68,13 +68,14 @@ GL_STATIC_ASSERT(sizeof(struct gl_scc_config) == 104, "gl_scc_config is part of 
  */
 struct gl_activity {
 	struct bpf_spin_lock lock;
-	__u32 slot;		    /* the latest slot seen, in GL_SLOT_NS since boot */
-	__u32 active[GL_LANES];	    /* senders now */
-	__u32 idle_slots[GL_LANES]; /* a flow silent for longer is no sender */
-	__u64 grant[GL_LANES];	    /* what each sender of the lane is told, bytes per second */
-	__u32 peak;		    /* most senders at once in this period */
-	__u32 last_peak;	    /* and in the one before */
-	__u32 peak_slot;	    /* when this period began */
+	__u32 slot;		      /* the latest slot seen, in GL_SLOT_NS since boot */
+	__u32 active[GL_LANES];	      /* senders now */
+	__u32 idle_slots[GL_LANES];   /* a flow silent for longer is no sender */
+	__u32 pushed_slots[GL_LANES]; /* the same for one that had nothing more to send */
+	__u64 grant[GL_LANES];	      /* what each sender of the lane is told, bytes per second */
+	__u32 peak;		      /* most senders at once in this period */
+	__u32 last_peak;	      /* and in the one before */
+	__u32 peak_slot;	      /* when this period began */
 	__u32 trim;    /* grants are multiplied by trim / 1024, to use what senders leave unused */
 	__u64 arrived; /* payload bytes since trim_ns */
 	__u64 trim_ns;
@@ -99,8 +100,8 @@ struct gl_socket {
 	__u32 flags;   /* enum gl_socket_flag */
 	__u8 job_lane; /* lane of untagged sockets of its job; GL_LANE_UNKNOWN: not yet looked up */
 	__u8 lane_in;  /* lane in which the peer's payload arrives */
-	__u8 restart_window; /* last granted, quarters of a segment */
-	__u8 reserved;
+	__u8 restart_window;	  /* last granted, quarters of a segment */
+	__u8 window_out;	  /* the restart window last told to the peer */
 	__u32 seen_slot;	  /* when payload arrived last */
 	__u32 queue_tolerance_us; /* queueing delay that does not slow the sender */
 	__u64 grant;		  /* last granted, bytes per second */
