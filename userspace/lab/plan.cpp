@@ -63,10 +63,18 @@ Node make_node(const std::string& lab, const std::string& name, bool is_host) {
   node.name_space = namespace_of(lab, name);
   node.is_host = is_host;
   node.ip.push_back("link set lo up");
-  // Addresses are usable at once, and no connection starts from what an earlier one has learnt.
-  node.sysctls = {{"net/ipv6/conf/all/accept_dad", "0"},
-                  {"net/ipv6/conf/default/accept_dad", "0"},
-                  {"net/ipv6/conf/default/accept_ra", "0"}};
+  if (is_host) {
+    // Addresses are usable at once, without a search for duplicates, and no router is looked for; no
+    // connection starts from what an earlier one has learnt.
+    node.sysctls = {{"net/ipv6/conf/all/accept_dad", "0"},
+                    {"net/ipv6/conf/default/accept_dad", "0"},
+                    {"net/ipv6/conf/default/accept_ra", "0"},
+                    {"net/ipv6/conf/default/router_solicitations", "0"},
+                    {"net/ipv4/tcp_no_metrics_save", "1"}};
+  } else {
+    // A switch forwards frames and has nothing to say itself.
+    node.sysctls = {{"net/ipv6/conf/default/disable_ipv6", "1"}};
+  }
   return node;
 }
 
@@ -87,7 +95,6 @@ Plan make_plan(const Topology& topology, const std::string& lab) {
     char mac[18];
     std::snprintf(mac, sizeof(mac), "02:67:6c:00:00:%02zx", i & 0xff);
     node.mac = mac;
-    node.sysctls.emplace_back("net/ipv4/tcp_no_metrics_save", "1");
     index[host.name] = plan.nodes.size();
     plan.nodes.push_back(std::move(node));
   }
@@ -98,16 +105,16 @@ Plan make_plan(const Topology& topology, const std::string& lab) {
     index[name.name] = plan.nodes.size();
     plan.nodes.push_back(std::move(node));
   }
-  for (const auto& node : plan.nodes) plan.create.push_back("netns add " + node.name_space);
+  for (const auto& node : plan.nodes) plan.namespaces.push_back("netns add " + node.name_space);
 
   for (const auto& link : topology.links) {
     Node& a = plan.nodes[index.at(link.a)];
     Node& b = plan.nodes[index.at(link.b)];
     const std::string interface_a = a.is_host ? host_interface : link.b;
     const std::string& interface_b = link.a;
-    plan.create.push_back("link add name " + interface_a + (a.is_host ? " address " + a.mac : "") +
-                          " netns " + a.name_space + " numtxqueues 1 numrxqueues 1 type veth peer name " +
-                          interface_b + " netns " + b.name_space + " numtxqueues 1 numrxqueues 1");
+    plan.links.push_back("link add name " + interface_a + (a.is_host ? " address " + a.mac : "") + " netns " +
+                         a.name_space + " numtxqueues 1 numrxqueues 1 type veth peer name " + interface_b +
+                         " netns " + b.name_space + " numtxqueues 1 numrxqueues 1");
     const auto add_port = [&](Node& node, const std::string& interface) {
       const bool host = node.is_host;
       // At a switch the program on the port has the one limit of all lanes; the queues only need to be

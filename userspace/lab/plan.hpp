@@ -44,7 +44,7 @@ struct Node {
   bool is_host = false;
   // Input of `ip -n NAMESPACE -batch`, once all links exist, and of `tc -n NAMESPACE -batch`.
   std::vector<std::string> ip, tc;
-  // Below /proc/sys/, and what to write there.
+  // Below /proc/sys/, and what to write there; interfaces start with what is the default when they are made.
   std::vector<std::pair<std::string, std::string>> sysctls;
   // Of hosts: addresses with prefix lengths, IPv4 then IPv6, and the Ethernet address.
   std::vector<std::string> addresses;
@@ -60,9 +60,10 @@ struct Daemon {
 
 struct Plan {
   std::string lab;
-  std::vector<std::string> create;  // input of `ip -batch`: namespaces and links
-  std::vector<Node> nodes;          // hosts in the order of the file, then switches
-  std::vector<Port> ports;          // two for each link: of its end a, of its end b
+  std::vector<std::string> namespaces;  // input of `ip -batch` that makes all namespaces
+  std::vector<std::string> links;       // the same for the links, once the namespaces have their sysctls
+  std::vector<Node> nodes;              // hosts in the order of the file, then switches
+  std::vector<Port> ports;              // two for each link: of its end a, of its end b
   std::vector<Daemon> daemons;
 };
 

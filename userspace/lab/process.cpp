@@ -142,6 +142,8 @@ Result<pid_t> start_program(const std::vector<std::string>& arguments, const std
   posix_spawn_file_actions_addopen(&settings.files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                    0644);
   posix_spawn_file_actions_adddup2(&settings.files, STDOUT_FILENO, STDERR_FILENO);
+  // Nothing of ours, above all no lock, stays open in it.
+  posix_spawn_file_actions_addclosefrom_np(&settings.files, STDERR_FILENO + 1);
   posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSID);
   return spawn(arguments, settings);
 }

@@ -58,7 +58,8 @@ Result<bool> make_state_folder(const std::string& lab) {
 
 Result<Fd> lock_lab(const std::string& lab) {
   const std::string folder = state_folder(lab);
-  Fd file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Programs that we run to their end have it, too: if we are killed, the lock stays until they are done.
+  Fd file(open(folder.c_str(), O_RDONLY | O_DIRECTORY));
   if (!file && errno == ENOENT) return Fd();
   if (!file) return system_error("open", folder, errno);
   for (int tries = 0; flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {

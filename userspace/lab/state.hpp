@@ -38,6 +38,7 @@ std::string daemon_config(const std::string& lab, const std::string& host);
 Result<bool> make_state_folder(const std::string& lab);
 
 // Locks a lab that exists against other commands that change it, for as long as the result lives. Waits 10 s.
+// Programs started by run_program() hold the lock, too.
 // Without a folder there is nothing to lock, and the result is empty.
 Result<Fd> lock_lab(const std::string& lab);
 

@@ -46,11 +46,13 @@ Status apply_sysctls(const Node& node) {
 }
 
 Status build_network(const Plan& plan) {
-  Status done = run_program({"ip", "-batch", "-"}, joined(plan.create));
+  Status done = run_program({"ip", "-batch", "-"}, joined(plan.namespaces));
+  for (const auto& node : plan.nodes) {
+    if (done) done = apply_sysctls(node);
+  }
+  if (done) done = run_program({"ip", "-batch", "-"}, joined(plan.links));
   for (const auto& node : plan.nodes) {
     if (done) done = check_interrupted();
-    // Before the links come up: addresses check for duplicates by then.
-    if (done) done = apply_sysctls(node);
     if (done) done = run_program({"tc", "-n", node.name_space, "-batch", "-"}, joined(node.tc));
     if (done) done = run_program({"ip", "-n", node.name_space, "-batch", "-"}, joined(node.ip));
   }
