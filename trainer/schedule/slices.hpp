@@ -27,8 +27,8 @@ std::vector<Slice> cut_slices(std::span<const std::size_t> layer_parameters, std
 
 // The lane of each slice, by slack: the order of first use is cut into runs of comparable bytes, the first
 // run is lane 0 (urgent), the last one lanes - 1 (bulk); slices of one big layer may fall into several lanes.
-// A lane differs from its even share by no more than the biggest slice as long as no lane would stay empty; with
-// at least as many slices as lanes none is empty. lanes is 1 or more.
+// A lane differs from its even share by no more than the biggest slice as long as no lane would stay empty;
+// with at least as many slices as lanes none is empty. lanes is 1 or more.
 std::vector<std::uint8_t> assign_lanes(std::span<const Slice> slices, std::size_t lanes);
 
 }  // namespace gradlane::train

@@ -19,6 +19,8 @@ namespace {
 
 constexpr auto kRetryEvery = std::chrono::milliseconds(200);
 constexpr auto kNoticeEvery = std::chrono::seconds(2);
+// poll() counts in an int; the limit itself is looked at afterwards.
+constexpr std::int64_t kLongestPoll = 1'000'000;
 constexpr auto kAnswerLimit = std::chrono::seconds(10);
 
 // Takes the one message that answers a question.
@@ -79,7 +81,7 @@ Result<bool> Patience::wait(int fd, short events, Clock::time_point until) {
     std::array<pollfd, 2> fds = {pollfd{.fd = signal_fd_, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = fd, .events = events, .revents = 0}};
     const int count =
-        ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 3600 * 1000)));
+        ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongestPoll)));
     if (count < 0 && errno != EINTR) return system_error("wait for", "a connection", errno);
     if (count > 0 && fds[0].revents != 0) {
       signal_ = take_signal(signal_fd_);

@@ -37,8 +37,8 @@ StepReport run_rank(Task& task, const Plan& plan, ParameterStore& store, std::ui
 }  // namespace
 
 Result<Ending> run_local(const TrainingSetup& setup, Task& task, const Update& update,
-                         const std::function<Result<Evaluation>()>& evaluate, std::deque<Command> commands,
-                         Observer& observer, int signal_fd) {
+                         const std::function<Result<Evaluation>()>& evaluate,
+                         const std::deque<Command>& commands, Observer& observer, int signal_fd) {
   Model& model = task.model();
   const Plan plan = Plan::make(setup, layer_parameters(model));
   ParameterStore store(model, plan.slices, setup.workers, update);

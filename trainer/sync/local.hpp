@@ -17,7 +17,7 @@ namespace gradlane::train {
 // Computes the steps of all ranks one after the other. setup has passed check_setup(); its schedule, lanes
 // and pace have no meaning here. The time of an iteration is that of all ranks together.
 Result<Ending> run_local(const TrainingSetup& setup, Task& task, const Update& update,
-                         const std::function<Result<Evaluation>()>& evaluate, std::deque<Command> commands,
-                         Observer& observer, int signal_fd);
+                         const std::function<Result<Evaluation>()>& evaluate,
+                         const std::deque<Command>& commands, Observer& observer, int signal_fd);
 
 }  // namespace gradlane::train

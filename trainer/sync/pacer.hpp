@@ -34,7 +34,7 @@ class Pacer {
   Clock::duration iteration_{0};
   std::vector<Clock::duration> forward_;
   std::vector<Clock::duration> backward_;
-  Clock::time_point device_{};  // when the device has done all that it was given
+  Clock::time_point device_;  // when the device has done all that it was given
 };
 
 }  // namespace gradlane::train

@@ -50,7 +50,7 @@ class Sender {
   // Hands to the kernel what may go now.
   Status pump(Clock::time_point now);
   // Whether pump() has to be called as soon as this lane's socket is writable.
-  bool wants_write(std::uint8_t lane) const { return wants_write_[lane]; }
+  bool wants_write(std::size_t lane) const { return wants_write_[lane]; }
   // Whether pump() has to be called at some time although no socket became writable.
   std::optional<Clock::time_point> wake_at() const { return wake_at_; }
   // Nothing is left to be handed to the kernel.
@@ -81,7 +81,7 @@ class Sender {
   // The path's bandwidth and delay; 0 while unknown.
   double byte_s_ = 0;
   std::chrono::duration<double> round_trip_{0};
-  Clock::time_point path_known_until_{};
+  Clock::time_point path_known_until_;
 };
 
 }  // namespace gradlane::train

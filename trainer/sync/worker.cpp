@@ -89,7 +89,8 @@ class Worker final : public Receiver {
 };
 
 Status Worker::join(Patience& patience) {
-  for (std::uint8_t lane = 0; lane < plan_.lanes; ++lane) {
+  for (std::size_t index = 0; index < plan_.lanes; ++index) {
+    const auto lane = static_cast<std::uint8_t>(index);
     const SocketOptions options = plan_.socket_options(setup_, lane);
     auto fd = reach(options_.server, options, options_.connect_limit, patience);
     if (!fd) return fd.error();
@@ -163,7 +164,7 @@ Status Worker::pump() {
   if (!changed_ && !(wake && *wake <= now)) return {};
   changed_ = false;
   if (Status status = sender_.pump(now); !status) return lost(status.error().message);
-  for (std::uint8_t lane = 0; lane < plan_.lanes; ++lane) {
+  for (std::size_t lane = 0; lane < plan_.lanes; ++lane) {
     if (watched_[lane] == sender_.wants_write(lane)) continue;
     watched_[lane] = sender_.wants_write(lane);
     if (Status status = poller_.watch_writable(connections_[lane].fd(), kFirstLaneKey + lane, watched_[lane]);
