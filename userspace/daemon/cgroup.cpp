@@ -32,14 +32,14 @@ std::uint32_t count_processes(const std::string& path) {
   if (const auto text = read_file(path + "/cgroup.procs")) {
     count = static_cast<std::uint32_t>(std::count(text->begin(), text->end(), '\n'));
   }
-  for (const auto& name : folders_in(path)) count += count_processes(path + "/" + name);
+  for (const auto& name : folders_in(path)) count += count_processes(fs::path(path) / name);
   return count;
 }
 
 // The folder and all below it, from the leaves up. The kernel refuses (EBUSY) while a process is in one.
 Status remove_tree(const std::string& path) {
   for (const auto& name : folders_in(path)) {
-    if (const Status removed = remove_tree(path + "/" + name); !removed) return removed;
+    if (const Status removed = remove_tree(fs::path(path) / name); !removed) return removed;
   }
   if (rmdir(path.c_str()) != 0 && errno != ENOENT) return system_error("remove the cgroup", path, errno);
   return {};

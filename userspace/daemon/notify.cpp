@@ -22,6 +22,7 @@ void notify_manager(const std::string& state) {
   if (path[0] == '@') address.sun_path[0] = '\0';  // a name in the abstract name space
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
   const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return;
   if (sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,
              reinterpret_cast<const sockaddr*>(&address), size) < 0) {
     spdlog::debug("cannot notify the service manager at {}: {}", path, std::strerror(errno));

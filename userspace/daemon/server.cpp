@@ -71,13 +71,13 @@ bool ControlServer::read_some(Client& client) {
          client.input.size() <= longest_request) {
     char buffer[4096];
     const ssize_t count = recv(client.socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (count == 0) return false;
     if (count > 0) {
       client.input.append(buffer, static_cast<std::size_t>(count));
-    } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-      return false;
-    } else if (errno == EAGAIN) {
-      return true;
+      continue;
     }
+    if (errno == EAGAIN) return true;
+    if (errno != EINTR) return false;
   }
   return true;
 }
@@ -87,7 +87,7 @@ bool ControlServer::write_some(Client& client) {
   while (!client.output.empty()) {
     const ssize_t count =
         send(client.socket.get(), client.output.data(), client.output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) {
+    if (count >= 0) {
       client.output.erase(0, static_cast<std::size_t>(count));
     } else if (errno != EINTR) {
       return errno == EAGAIN;
