@@ -15,8 +15,9 @@ def percentile(values, share):
 
 
 def flows_of(arm, capture):
-    """Captured flows in the periods of an arm."""
-    return [flow for period in capture["periods"] if period["name"] == arm.name for flow in period["flows"]]
+    """Captured flows of an arm in its periods; the others' are idle then, but may still acknowledge."""
+    return [flow for period in capture["periods"] if period["name"] == arm.name for flow in period["flows"]
+            if arm.port in (flow["source_port"], flow["destination_port"])]
 
 
 def lane_share(arm, capture):
@@ -43,6 +44,8 @@ def summarise(arm, capture):
     wall = sum(block["wall_s"] for block in arm.blocks)
     by_dscp = {}
     for flow in flows:
+        if flow["payload_bytes"] == 0:
+            continue
         by_dscp[flow["dscp"]] = by_dscp.get(flow["dscp"], 0) + flow["payload_bytes"]
     return {
         "iterations": len(arm.iteration_ms),
