@@ -14,7 +14,15 @@ int gl_policy(struct bpf_sock_ops *ops)
 SEC("cgroup_skb/ingress")
 int gl_arrive(struct __sk_buff *skb)
 {
-	gl_count_sender(skb);
+	gl_count_sender(skb, GL_ARRIVING);
+	return 1;
+}
+
+/* Sees what the jobs' sockets send; always lets it pass. */
+SEC("cgroup_skb/egress")
+int gl_leave(struct __sk_buff *skb)
+{
+	gl_count_sender(skb, GL_LEAVING);
 	return 1;
 }
 

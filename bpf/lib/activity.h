@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receiver's count of active senders: a wheel of time slots, advanced by the packets
- * themselves. No timer and no sweep, so nothing can be left counted when a sender, a connection or
- * a daemon dies.
+ * The count of active senders, to this host and from it: a wheel of time slots, advanced by the
+ * packets themselves. No timer and no sweep, so nothing can be left counted when a sender, a
+ * connection or a daemon dies.
  */
 #ifndef GRADLANE_LIB_ACTIVITY_H
 #define GRADLANE_LIB_ACTIVITY_H
@@ -22,19 +22,13 @@
  */
 #define GL_PEAK_SLOTS 512U
 
-/* Key 0; see struct gl_activity. */
+/* Key: enum gl_direction. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, GL_DIRECTIONS);
 	__type(key, __u32);
 	__type(value, struct gl_activity);
 } gl_activity SEC(".maps");
-
-static __always_inline __u32 gl_all_active(const struct gl_activity *activity)
-{
-	return activity->active[0] + activity->active[1] + activity->active[2] +
-	       activity->active[3];
-}
 
 /* Most senders that a burst is expected to have. */
 static __always_inline __u32 gl_expected_senders(const struct gl_activity *activity)
@@ -48,11 +42,22 @@ static __always_inline __u32 gl_expected_senders(const struct gl_activity *activ
 static __always_inline void gl_share_out(struct gl_activity *activity,
 					 const struct gl_scc_config *config)
 {
-	__u32 all = gl_all_active(activity);
-
-	if (all > activity->peak)
-		activity->peak = all;
+	/* Of one lane: the others' senders wait or have just finished. */
+	for (int lane = 0; lane < GL_LANES; lane++)
+		if (activity->active[lane] > activity->peak)
+			activity->peak = activity->active[lane];
 	gl_shares(config, activity->active, activity->trim, activity->grant);
+}
+
+/* All ones if a < b, otherwise 0; both below 2^31. Without a branch: a loop of branches makes the
+ * verifier follow every way through it, which that of kernel 6.1 does not finish.
+ */
+static __always_inline __u32 gl_below(__u32 a, __u32 b)
+{
+	__s32 difference = (__s32)(a - b);
+
+	barrier_var(difference);
+	return (__u32)(difference >> 31);
 }
 
 /* Turns the wheel to slot now and counts anew who is active in each lane. Under the lock. */
@@ -66,15 +71,14 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		passed = GL_WHEEL;
 	for (__u32 i = 0; i < GL_WHEEL; i++) {
 		__u32 index = (now - i) & (GL_WHEEL - 1);
+		__u32 keep = gl_below(passed, i + 1);
 
-		if (i >= passed)
-			break;
 		for (int lane = 0; lane < GL_LANES; lane++)
-			activity->count[lane][index] = 0;
+			activity->count[lane][index] &= keep;
 	}
 	activity->slot = now;
 	for (int lane = 0; lane < GL_LANES; lane++) {
-		__u32 active = 0;
+		__u32 idle_slots, active = 0;
 
 		/* Changes here alone, together with the count that it stands for. */
 		activity->idle_slots[lane] =
@@ -83,10 +87,10 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		activity->pushed_slots[lane] =
 			gl_idle_slots(activity->grant[lane], GL_SEGMENT, window,
 				      config->round_trip_us, GL_PUSHED_GAPS);
+		idle_slots = activity->idle_slots[lane];
 		for (__u32 i = 0; i < GL_WHEEL; i++) {
-			if (i > activity->idle_slots[lane])
-				break;
-			active += activity->count[lane][(now - i) & (GL_WHEEL - 1)];
+			active += activity->count[lane][(now - i) & (GL_WHEEL - 1)] &
+				  gl_below(i, idle_slots + 1);
 		}
 		activity->active[lane] = active;
 	}
@@ -98,13 +102,13 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 	}
 }
 
-/* Payload of a flow arrived in a lane. Under the lock. */
-static __always_inline void gl_seen(struct gl_activity *activity, struct gl_socket *socket,
+/* Payload of a flow passed in a lane. Under the lock. */
+static __always_inline void gl_seen(struct gl_activity *activity, struct gl_place *place,
 				    __u32 lane, bool pushed, const struct gl_scc_config *config)
 {
 	__u32 now = activity->slot;
-	__u32 age = now - socket->seen_slot;
-	__u32 last_lane = socket->lane_in & (GL_LANES - 1);
+	__u32 age = now - place->slot;
+	__u32 last_lane = place->lane & (GL_LANES - 1);
 	bool counted = age < GL_WHEEL;
 	bool active = counted && age <= activity->idle_slots[last_lane];
 	__u32 seen = now;
@@ -113,17 +117,17 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_sock
 	/* A pushed flow takes a place from which it falls out of the count sooner. */
 	if (pushed && activity->idle_slots[lane] > activity->pushed_slots[lane])
 		seen -= activity->idle_slots[lane] - activity->pushed_slots[lane];
-	if (counted && socket->seen_slot == seen && last_lane == lane)
+	if (counted && place->slot == seen && last_lane == lane)
 		return;
 	if (counted) {
-		__u16 *last = &activity->count[last_lane][socket->seen_slot & (GL_WHEEL - 1)];
+		__u16 *last = &activity->count[last_lane][place->slot & (GL_WHEEL - 1)];
 
 		if (*last)
 			(*last)--;
 	}
 	activity->count[lane][seen & (GL_WHEEL - 1)]++;
-	socket->seen_slot = seen;
-	socket->lane_in = (__u8)lane;
+	place->slot = seen;
+	place->lane = lane;
 	if (active && last_lane == lane)
 		return;
 	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
@@ -133,10 +137,10 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_sock
 	gl_share_out(activity, config);
 }
 
-/* Takes note of bytes of payload that arrived for a flow in a lane at a time; pushed: the sender
+/* Takes note of bytes of payload of a flow that passed in a lane at a time; pushed: the sender
  * had no more to send when it sent the last of them.
  */
-static __always_inline void gl_note_arrival(struct gl_activity *activity, struct gl_socket *socket,
+static __always_inline void gl_note_payload(struct gl_activity *activity, struct gl_place *place,
 					    __u32 lane, __u32 bytes, bool pushed, __u64 now_ns,
 					    const struct gl_scc_config *config)
 {
@@ -162,7 +166,7 @@ static __always_inline void gl_note_arrival(struct gl_activity *activity, struct
 		gl_share_out(activity, config);
 	}
 	activity->arrived += bytes;
-	gl_seen(activity, socket, lane, pushed, config);
+	gl_seen(activity, place, lane, pushed, config);
 	bpf_spin_unlock(&activity->lock);
 }
 

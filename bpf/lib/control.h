@@ -144,6 +144,7 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 	__u64 now = bpf_ktime_get_ns();
 	__u32 mss = tp->mss_cache ? tp->mss_cache : 1;
 	__u32 stale, window;
+	__u8 restart_window;
 	__u64 grant, rate;
 
 	if (!socket || !(socket->flags & GL_SOCKET_GRANTED)) {
@@ -165,15 +166,22 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 		without_grant(sk, ack, acked);
 		return;
 	}
-	grant = (socket->grant >> stale) * state->brake / GL_ONE;
-	rate = gl_stretched_rate(grant, mss * (socket->restart_window / 4), state->queue_us,
+	grant = socket->grant >> stale;
+	restart_window = socket->restart_window;
+	/* This host's own link may be the narrower one. */
+	if (socket->own_grant) {
+		grant = gl_min64(grant, socket->own_grant);
+		restart_window = gl_min64(restart_window, socket->own_restart_window);
+	}
+	grant = grant * state->brake / GL_ONE;
+	rate = gl_stretched_rate(grant, mss * (restart_window / 4), state->queue_us,
 				 socket->queue_tolerance_us);
-	window = gl_window(rate, mss, round_trip_us, socket->ack_slack_us, socket->restart_window);
+	window = gl_window(rate, mss, round_trip_us, socket->ack_slack_us, restart_window);
 	pace(sk, rate * GL_ONE / (GL_JITTER_LEAST + (bpf_get_prandom_u32() & GL_JITTER_MASK)));
 	/* Everything is acknowledged: the next bytes may start a burst, together with all other
 	 * senders. */
 	if (!tp->packets_out)
-		window = (__u32)gl_min64(window, socket->restart_window / 4);
+		window = (__u32)gl_min64(window, restart_window / 4);
 	if (tp->snd_cwnd < window)
 		window = (__u32)gl_min64(tp->snd_cwnd + acked, window);
 	tp->snd_cwnd = window ? window : 1;

@@ -105,17 +105,17 @@ static __always_inline bool gl_peer_is_capable(struct bpf_sock_ops *ops, bool pa
 }
 
 /* What the count of senders wants to know of a packet. */
-struct gl_arrival {
+struct gl_packet {
 	__u32 payload; /* bytes of TCP payload */
 	__u8 dscp;
 	bool pushed; /* the sender had nothing more to send (PSH) */
 };
 
-/* Reads it at cgroup ingress, where data starts at the network header.
+/* Reads it at a cgroup's ingress or egress, where data starts at the network header.
  * Returns 0, or -1 where it is no TCP or is cut off. IPv6 extension headers are not followed: such
  * packets do not count.
  */
-static __always_inline int gl_read_arrival(struct __sk_buff *skb, struct gl_arrival *arrival)
+static __always_inline int gl_read_packet(struct __sk_buff *skb, struct gl_packet *packet)
 {
 	__u8 first[20];
 	__u8 offset_and_flags[2];
@@ -128,12 +128,12 @@ static __always_inline int gl_read_arrival(struct __sk_buff *skb, struct gl_arri
 		header = (first[0] & 15) * 4;
 		if (first[9] != IPPROTO_TCP)
 			return -1;
-		arrival->dscp = first[1] >> 2;
+		packet->dscp = first[1] >> 2;
 	} else if (first[0] >> 4 == 6) {
 		header = 40;
 		if (first[6] != IPPROTO_TCP)
 			return -1;
-		arrival->dscp = (__u8)((first[0] & 15) << 2 | first[1] >> 6);
+		packet->dscp = (__u8)((first[0] & 15) << 2 | first[1] >> 6);
 	} else {
 		return -1;
 	}
@@ -142,8 +142,8 @@ static __always_inline int gl_read_arrival(struct __sk_buff *skb, struct gl_arri
 	tcp = (offset_and_flags[0] >> 4) * 4;
 	if (skb->len < header + tcp)
 		return -1;
-	arrival->payload = skb->len - header - tcp;
-	arrival->pushed = offset_and_flags[1] & GL_TCP_PSH;
+	packet->payload = skb->len - header - tcp;
+	packet->pushed = offset_and_flags[1] & GL_TCP_PSH;
 	return 0;
 }
 

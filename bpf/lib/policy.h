@@ -29,11 +29,9 @@ static __always_inline struct gl_scc_config *settings(void)
 	return config && config->payload_rate ? config : NULL;
 }
 
-static __always_inline struct gl_activity *activity_of_link(void)
+static __always_inline struct gl_activity *activity_of(__u32 direction)
 {
-	__u32 key = 0;
-
-	return bpf_map_lookup_elem(&gl_activity, &key);
+	return bpf_map_lookup_elem(&gl_activity, &direction);
 }
 
 /* Adds to the callbacks that other programs may have asked for. */
@@ -105,9 +103,12 @@ static __always_inline void established(struct bpf_sock_ops *ops,
 		return;
 	}
 	socket->job_lane = GL_LANE_UNKNOWN;
-	socket->lane_in = GL_LANE_BULK;
 	/* Never seen: older than the wheel is long. */
-	socket->seen_slot = (__u32)(bpf_ktime_get_ns() / GL_SLOT_NS) - 2 * GL_WHEEL;
+	for (int direction = 0; direction < GL_DIRECTIONS; direction++) {
+		socket->place[direction].slot =
+			(__u32)(bpf_ktime_get_ns() / GL_SLOT_NS) - 2 * GL_WHEEL;
+		socket->place[direction].lane = GL_LANE_BULK;
+	}
 	/* A quarter of the buffer, but not less than two round trips of a path without queues. */
 	socket->queue_tolerance_us =
 		(__u32)gl_max64(2 * config->round_trip_us,
@@ -158,10 +159,10 @@ static __always_inline void write_option(struct bpf_sock_ops *ops,
 	if (!sk)
 		return;
 	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
-	activity = activity_of_link();
+	activity = activity_of(GL_ARRIVING);
 	if (!socket || !activity)
 		return;
-	lane = socket->lane_in & (GL_LANES - 1);
+	lane = socket->place[GL_ARRIVING].lane & (GL_LANES - 1);
 	if (!activity->grant[lane])
 		return;
 	if (gl_write_grant(
@@ -231,14 +232,34 @@ static __always_inline void gl_socket_event(struct bpf_sock_ops *ops)
 	}
 }
 
-/* Counts who sends to this host's job sockets. */
-static __always_inline void gl_count_sender(struct __sk_buff *skb)
+/* The lane of an arriving packet is what it is marked with, that of a leaving one its socket's tag:
+ * it is marked later.
+ */
+static __always_inline __u32 lane_of(struct __sk_buff *skb, const struct gl_socket *socket,
+				     const struct gl_packet *packet, __u32 direction,
+				     const struct gl_scc_config *config)
+{
+	__u32 lane = GL_LANES;
+	__u32 dscp = packet->dscp;
+
+	/* The compiler knows the range already, the verifier of kernel 6.1 does not. */
+	barrier_var(dscp);
+	if (direction == GL_ARRIVING)
+		return config->lane_of_dscp[dscp & 63];
+	if (skb->priority < GL_TAGS)
+		lane = config->lane_of_tag[skb->priority & 7];
+	return lane < GL_LANES ? lane : socket->job_lane;
+}
+
+/* Counts who sends payload to this host's job sockets, or from them. */
+static __always_inline void gl_count_sender(struct __sk_buff *skb, __u32 direction)
 {
 	struct gl_scc_config *config;
 	struct gl_activity *activity;
+	struct gl_packet packet;
 	struct gl_socket *socket;
 	struct bpf_sock *sk = skb->sk;
-	struct gl_arrival arrival;
+	__u32 lane;
 
 	if (!sk)
 		return;
@@ -248,14 +269,21 @@ static __always_inline void gl_count_sender(struct __sk_buff *skb)
 	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
 	if (!socket || !(socket->flags & GL_SOCKET_AWARE))
 		return;
-	if (gl_read_arrival(skb, &arrival) || !arrival.payload)
+	if (gl_read_packet(skb, &packet) || !packet.payload)
 		return;
 	config = settings();
-	activity = activity_of_link();
+	activity = activity_of(direction);
 	if (!config || !activity)
 		return;
-	gl_note_arrival(activity, socket, config->lane_of_dscp[arrival.dscp & 63], arrival.payload,
-			arrival.pushed, bpf_ktime_get_ns(), config);
+	lane = lane_of(skb, socket, &packet, direction, config) & (GL_LANES - 1);
+	gl_note_payload(activity, &socket->place[direction & 1], lane, packet.payload,
+			packet.pushed, bpf_ktime_get_ns(), config);
+	if (direction == GL_LEAVING) {
+		/* The sender's own link is shared out by the same rules. */
+		socket->own_grant = activity->grant[lane];
+		socket->own_restart_window = gl_restart_window(config->buffer, GL_SEGMENT,
+							       gl_expected_senders(activity));
+	}
 }
 
 #endif

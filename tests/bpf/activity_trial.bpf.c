@@ -24,8 +24,8 @@ struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, FLOWS);
   __type(key, __u32);
-  __type(value, struct gl_socket);
-} sockets SEC(".maps");
+  __type(value, struct gl_place);
+} places SEC(".maps");
 
 SEC("tc")
 int gl_trial(struct __sk_buff* skb) {
@@ -33,9 +33,9 @@ int gl_trial(struct __sk_buff* skb) {
   __u32 index = flow;
   struct gl_scc_config* config = bpf_map_lookup_elem(&settings, &zero);
   struct gl_activity* activity = bpf_map_lookup_elem(&gl_activity, &zero);
-  struct gl_socket* socket = bpf_map_lookup_elem(&sockets, &index);
+  struct gl_place *place = bpf_map_lookup_elem(&places, &index);
 
-  if (config && activity && socket) gl_note_arrival(activity, socket, lane, bytes, pushed, now_ns, config);
+  if (config && activity && place) gl_note_payload(activity, place, lane, bytes, pushed, now_ns, config);
   return 0;
 }
 

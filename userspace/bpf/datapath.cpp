@@ -80,7 +80,8 @@ std::uint32_t senders_now(const gl_activity& activity, int lane) {
 
 class LoadedDatapath : public Datapath {
  public:
-  LoadedDatapath(std::string instance, Skeleton<gl_lane_bpf> lane, Skeleton<gl_sock_bpf> sock, KernelPart kernel)
+  LoadedDatapath(std::string instance, Skeleton<gl_lane_bpf> lane, Skeleton<gl_sock_bpf> sock,
+                 KernelPart kernel)
       : instance_(std::move(instance)),
         lane_(std::move(lane)),
         sock_(std::move(sock)),
@@ -146,7 +147,7 @@ class LoadedDatapath : public Datapath {
 
   Result<std::array<LaneState, GL_LANES>> lanes() const override {
     std::array<LaneState, GL_LANES> states{};
-    auto activity = Map<__u32, gl_activity>(sock_->maps.gl_activity).get(0);
+    auto activity = Map<__u32, gl_activity>(sock_->maps.gl_activity).get(GL_ARRIVING);
     if (!activity) return activity.error();
     for (__u32 lane = 0; lane < GL_LANES; lane++) {
       auto counts = PerProcessorMap<__u32, gl_lane_count>(lane_->maps.gl_lane_count).get(lane);
@@ -203,7 +204,8 @@ class LoadedDatapath : public Datapath {
   Status attach_cgroup(const std::string& cgroup) {
     const Fd folder(::open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder) return system_error("open cgroup", cgroup, errno);
-    for (const bpf_program* program : {sock_->progs.gl_arrive, sock_->progs.gl_policy}) {
+    for (const bpf_program* program :
+         {sock_->progs.gl_arrive, sock_->progs.gl_leave, sock_->progs.gl_policy}) {
       auto done = attach_pinned(
           sock_folder(instance_) + "/link_" + bpf_program__name(program), program,
           [&] { return bpf_program__attach_cgroup(program, folder.get()); }, "cgroup " + cgroup);

@@ -20,6 +20,10 @@ gl_scc_config make_scc_config(const Config& config, std::uint64_t rate_bit_s) {
   std::copy(config.lanes.weights.begin(), config.lanes.weights.end(), settings.weight);
   settings.weighted = config.lanes.policy == LanePolicy::weighted ? 1 : 0;
   settings.enabled = config.scc.enabled ? 1 : 0;
+  std::fill(std::begin(settings.lane_of_tag), std::end(settings.lane_of_tag), GL_LANES);
+  for (std::uint8_t lane = 0; lane < GL_LANES; lane++) {
+    settings.lane_of_tag[config.lanes.priority[lane]] = lane;
+  }
   std::fill(std::begin(settings.lane_of_dscp), std::end(settings.lane_of_dscp), GL_LANE_BULK);
   for (std::uint8_t lane = 0; lane < GL_LANES; lane++) settings.lane_of_dscp[config.lanes.dscp[lane]] = lane;
   return settings;

@@ -49,23 +49,30 @@ struct gl_scc_config {
 	__u32 floor_us;	     /* retransmission floor for near peers; 0: the kernel's */
 	__u32 near_us;	     /* peers further away than this are left alone */
 	__u32 minimum_share; /* of each lower lane, in 1/1024; used by the strict policy */
-	__u8 weight[GL_LANES]; /* used by the weighted policy */
-	__u8 weighted;	       /* 0: strict, 1: weighted */
-	__u8 enabled;	       /* 0: sockets keep their congestion control */
-	__u8 lane_of_dscp[64]; /* which lane a packet arrived in */
+	__u8 weight[GL_LANES];	       /* used by the weighted policy */
+	__u8 weighted;		       /* 0: strict, 1: weighted */
+	__u8 enabled;		       /* 0: sockets keep their congestion control */
+	__u8 lane_of_tag[GL_TAGS + 1]; /* which lane a packet leaves in, by SO_PRIORITY */
+	__u8 lane_of_dscp[64];	       /* which lane a packet arrived in */
 	__u8 reserved[6];
 };
-GL_STATIC_ASSERT(sizeof(struct gl_scc_config) == 104, "gl_scc_config is part of the contract");
+GL_STATIC_ASSERT(sizeof(struct gl_scc_config) == 112, "gl_scc_config is part of the contract");
 
 /* Activity is counted in slots of this length; the wheel of GL_WHEEL slots covers 131 ms. */
 #define GL_SLOT_NS 512000ULL
 #define GL_WHEEL 256
 
 /*
- * Who is sending to this host: array map gl_activity, key 0. A flow is counted in the slot in which
- * its last payload arrived; slots that fall out of a lane's idle time no longer count. So nothing
- * has to be told when a flow ends, and a crash leaves no wrong count.
+ * Who is sending over this host's link: array map gl_activity, key enum gl_direction. A flow is
+ * counted in the slot in which its last payload passed; slots that fall out of a lane's idle time
+ * no longer count. So nothing has to be told when a flow ends, and a crash leaves no wrong count.
  */
+enum gl_direction {
+	GL_ARRIVING = 0,
+	GL_LEAVING = 1,
+	GL_DIRECTIONS = 2,
+};
+
 struct gl_activity {
 	struct bpf_spin_lock lock;
 	__u32 slot;		      /* the latest slot seen, in GL_SLOT_NS since boot */
@@ -73,7 +80,7 @@ struct gl_activity {
 	__u32 idle_slots[GL_LANES];   /* a flow silent for longer is no sender */
 	__u32 pushed_slots[GL_LANES]; /* the same for one that had nothing more to send */
 	__u64 grant[GL_LANES];	      /* what each sender of the lane is told, bytes per second */
-	__u32 peak;		      /* most senders at once in this period */
+	__u32 peak;		      /* most senders of one lane at once in this period */
 	__u32 last_peak;	      /* and in the one before */
 	__u32 peak_slot;	      /* when this period began */
 	__u32 trim;    /* grants are multiplied by trim / 1024, to use what senders leave unused */
@@ -92,23 +99,29 @@ enum gl_socket_flag {
 /* No job lane was looked up yet. */
 #define GL_LANE_UNKNOWN 0xff
 
+/* A flow's place in the count of one direction. */
+struct gl_place {
+	__u32 slot; /* in which its last payload counts */
+	__u32 lane; /* in which that passed */
+};
+
 /*
  * What gradlane knows of a job's socket: socket storage gl_socket, one map per kernel. Written by
  * the instance's socket policy, read by the marker and by SCC.
  */
 struct gl_socket {
 	__u32 flags;   /* enum gl_socket_flag */
-	__u8 job_lane; /* lane of untagged sockets of its job; GL_LANE_UNKNOWN: not yet looked up */
-	__u8 lane_in;  /* lane in which the peer's payload arrives */
-	__u8 restart_window;	  /* last granted, quarters of a segment */
-	__u8 window_out;	  /* the restart window last told to the peer */
-	__u32 seen_slot;	  /* when payload arrived last */
-	__u32 queue_tolerance_us; /* queueing delay that does not slow the sender */
-	__u64 grant;		  /* last granted, bytes per second */
+	__u8 job_lane; /* of untagged sockets of its job; GL_LANE_UNKNOWN: not yet looked up */
+	__u8 restart_window;	 /* last granted by the peer, quarters of a segment */
+	__u8 own_restart_window; /* what this host's own link allows, quarters of a segment */
+	__u8 window_out;	 /* the restart window last told to the peer */
+	struct gl_place place[GL_DIRECTIONS];
+	__u64 grant;		  /* last granted by the peer, bytes per second */
 	__u64 grant_ns;		  /* when it arrived */
+	__u64 own_grant;	  /* the share of this host's own link; 0: not known */
+	__u32 queue_tolerance_us; /* queueing delay that does not slow the sender */
 	__u32 ack_slack_us; /* acknowledgements may be that late without stopping the sender */
-	__u32 reserved2;
 };
-GL_STATIC_ASSERT(sizeof(struct gl_socket) == 40, "gl_socket is part of the contract");
+GL_STATIC_ASSERT(sizeof(struct gl_socket) == 56, "gl_socket is part of the contract");
 
 #endif
