@@ -19,9 +19,9 @@ std::vector<Slice> cut_slices(std::span<const std::size_t> layer_parameters, std
 }
 
 std::vector<std::uint8_t> assign_lanes(std::span<const Slice> slices, std::size_t lanes) {
-  if (slices.empty()) return {};
   std::size_t total = 0;
   for (const Slice& slice : slices) total += slice.bytes();
+  if (total == 0) return {};
   std::vector<std::uint8_t> lane_of(slices.size());
   std::size_t before = 0;
   std::size_t previous = 0;

@@ -246,6 +246,7 @@ Status Worker::answer_check() {
 Error Worker::lost(const std::string& how) {
   const auto until = Clock::now() + kLastWords;
   std::vector<pollfd> fds;
+  fds.reserve(connections_.size());
   for (const Connection& connection : connections_)
     fds.push_back({.fd = connection.fd(), .events = POLLIN, .revents = 0});
   while (!refused_ && Clock::now() < until) {
@@ -264,6 +265,7 @@ Error Worker::lost(const std::string& how) {
 
 std::vector<std::string> Worker::byte_log() const {
   std::vector<std::string> lines;
+  lines.reserve(connections_.size());
   for (const Connection& connection : connections_)
     lines.push_back(byte_log_line(connection, "worker", options_.rank));
   return lines;
