@@ -42,10 +42,11 @@ static __always_inline __u32 gl_expected_senders(const struct gl_activity *activ
 static __always_inline void gl_share_out(struct gl_activity *activity,
 					 const struct gl_scc_config *config)
 {
-	/* Of one lane: the others' senders wait or have just finished. */
-	for (int lane = 0; lane < GL_LANES; lane++)
-		if (activity->active[lane] > activity->peak)
-			activity->peak = activity->active[lane];
+	__u32 all = activity->active[0] + activity->active[1] + activity->active[2] +
+		    activity->active[3];
+
+	if (all > activity->peak)
+		activity->peak = all;
 	gl_shares(config, activity->active, activity->trim, activity->grant);
 }
 

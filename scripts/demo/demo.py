@@ -111,8 +111,9 @@ def main():
     parser = argparse.ArgumentParser(
         prog="scripts/demo/run", description=__doc__,
         epilog="example: scripts/demo/run --blocks 4 --steps 10 --output build/demo-short")
-    parser.add_argument("--blocks", type=int, default=12, help="blocks of each arm (default %(default)s)")
-    parser.add_argument("--steps", type=int, default=25, help="iterations of a block (default %(default)s)")
+    parser.add_argument("--blocks", type=int, default=9, help="blocks of each arm (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=34,
+                        help="iterations of a block, at least 3; its first and last are not timed (default %(default)s)")
     parser.add_argument("--output", default=os.path.join(ROOT, "build", "demo"),
                         help="folder for result.json, plots and logs (default build/demo)")
     parser.add_argument("--data", help="folder with the data set (default: that of Debian's package)")
@@ -120,6 +121,8 @@ def main():
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args()
 
+    if options.blocks < 1 or options.steps < 3:
+        parser.error("--blocks takes 1 or more, --steps 3 or more")
     if os.geteuid() != 0:
         sys.exit("demo: it makes network namespaces and loads BPF programs: run it as root")
     # A signal ends the run as an error does: everything is taken down.
@@ -127,7 +130,7 @@ def main():
     logs = os.path.join(options.output, "logs")
     shutil.rmtree(logs, ignore_errors=True)
     os.makedirs(logs, exist_ok=True)
-    training = ["--batch", "64", "--learning-rate", "0.05", "--seed", "1"]
+    training = ["--batch", "64", "--slice", "8192", "--learning-rate", "0.05", "--seed", "1", "--backend", "cpu"]
     if options.data:
         training += ["--data", options.data]
     try:
@@ -149,7 +152,7 @@ def main():
     else:
         print(table(result))
     load = f"load average {result['load_average']:.1f}"
-    print(f"\n{len(arms[0].iteration_ms)} iterations of each; {load}; the capture missed "
+    print(f"\n{len(arms[0].loss)} iterations of each, {len(arms[0].iteration_ms)} of them timed; {load}; the capture missed "
           f"{result['capture_dropped_packets']} packets.", file=sys.stderr)
     if trouble:
         print(f"No plot: {trouble}", file=sys.stderr)

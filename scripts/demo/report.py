@@ -48,11 +48,12 @@ def summarise(arm, capture):
             continue
         by_dscp[flow["dscp"]] = by_dscp.get(flow["dscp"], 0) + flow["payload_bytes"]
     return {
-        "iterations": len(arm.iteration_ms),
+        "iterations": len(arm.loss),
         "iteration_ms_p50": round(statistics.median(arm.iteration_ms), 3),
         "iteration_ms_p99": round(percentile(arm.iteration_ms, 0.99), 3),
         "iteration_ms": [round(value, 3) for value in arm.iteration_ms],
-        "block_ms_p50": [round(statistics.median(block["iteration_ms"]), 3) for block in arm.blocks],
+        "block_ms_p50": [round(statistics.median(block["iteration_ms"][1:-1]), 3) for block in arm.blocks],
+        "block_wall_ms": [round(1000 * block["wall_s"] / block["steps"], 3) for block in arm.blocks],
         "goodput_mbit_s": round(payload * 8 / wall / 1e6, 2),
         "retransmitted_segments": arm.counted["RetransSegs"],
         "retransmission_timeouts": arm.counted["TCPTimeouts"],
@@ -135,11 +136,11 @@ def plot(result, folder):
         with open(os.path.join(folder, f"{name}.times"), "w", encoding="ascii") as out:
             for rank, value in enumerate(times):
                 out.write(f"{value} {(rank + 1) / len(times)}\n")
-        spent = 0.0
+        # What an iteration takes on average, with the edges of blocks.
+        each = sum(arm["block_wall_ms"]) / len(arm["block_wall_ms"]) / 1000
         with open(os.path.join(folder, f"{name}.loss"), "w", encoding="ascii") as out:
-            for step, (loss, value) in enumerate(zip(result["loss"], arm["iteration_ms"])):
-                spent += value / 1000
-                out.write(f"{step} {loss} {spent}\n")
+            for step, loss in enumerate(result["loss"]):
+                out.write(f"{step} {loss} {step * each}\n")
     with open(os.path.join(folder, "losses.bars"), "w", encoding="ascii") as out:
         for title, key in (("retransmitted segments", "retransmitted_segments"),
                            ("timeouts", "retransmission_timeouts")):

@@ -290,6 +290,7 @@ Result<std::unique_ptr<Datapath>> Datapath::start(const Config& config, const st
   if (loaded) {
     auto attached = (*loaded)->attach(config, cgroup, *kernel);
     if (attached) return std::unique_ptr<Datapath>(std::move(*loaded));
+    // Destroys the half-made one, and with it our lease.
     loaded = attached.error();
   }
   if (auto removed = remove_datapath(instance); !removed) {
@@ -300,6 +301,7 @@ Result<std::unique_ptr<Datapath>> Datapath::start(const Config& config, const st
 
 Status remove_datapath(const std::string& instance) {
   libbpf_set_print(print_libbpf);
+  if (auto free = check_lease_free(instance); !free) return free;
   auto removed = LoadedDatapath::remove_instance(instance);
   auto left = leave_kernel_part(instance);
   return removed ? left : removed;

@@ -60,19 +60,21 @@ bool others_live(const std::string& instance) {
   return live;
 }
 
-// Before kernel 6.4 the registration is an element of the map that holds itself: it has to be deleted.
+// Before kernel 6.4 the pin is the map itself, whose element is the registration: it has to be deleted. Later
+// it is a link, and the registration goes with it.
 void unregister_map() {
-  const Fd map(bpf_obj_get(scc_pin().c_str()));
-  bpf_map_info info{};
-  __u32 length = sizeof(info);
-  if (!map || bpf_obj_get_info_by_fd(map.get(), &info, &length) != 0) return;
+  const Fd pinned(bpf_obj_get(scc_pin().c_str()));
+  if (!pinned) return;
+  std::error_code error;
+  const auto kind = fs::read_symlink("/proc/self/fd/" + std::to_string(pinned.get()), error);
+  if (kind != "anon_inode:bpf-map") return;
   const __u32 key = 0;
-  if (bpf_map_delete_elem(map.get(), &key) != 0 && errno != ENOENT) {
+  if (bpf_map_delete_elem(pinned.get(), &key) != 0 && errno != ENOENT) {
     spdlog::warn("cannot unregister {}: {}", GL_SCC_NAME, std::strerror(errno));
   }
 }
 
-// Under the lock of the kernel part.
+// Under the lock of the kernel part, by the owner of the lease or for a dead one.
 Status leave_locked(const std::string& instance) {
   std::error_code error;
   fs::remove(lease_path(instance), error);
@@ -146,6 +148,11 @@ Status KernelPart::leave() {
   if (!lock) return lock.error();
   lease_.reset();
   return leave_locked(instance_);
+}
+
+Status check_lease_free(const std::string& instance) {
+  if (!fs::exists(lease_path(instance)) || lock_file(lease_path(instance), false)) return {};
+  return make_error("instance " + instance + " is alive in another process: stop that one first");
 }
 
 Status leave_kernel_part(const std::string& instance) {

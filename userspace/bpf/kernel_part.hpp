@@ -31,6 +31,8 @@ class KernelPart {
   Fd lease_;
 };
 
+// An error where a live process holds the lease of this instance.
+Status check_lease_free(const std::string& instance);
 // For an instance that has no live daemon: removes its lease, and the kernel part if nobody lives on it.
 Status leave_kernel_part(const std::string& instance);
 

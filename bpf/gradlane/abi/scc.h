@@ -80,7 +80,7 @@ struct gl_activity {
 	__u32 idle_slots[GL_LANES];   /* a flow silent for longer is no sender */
 	__u32 pushed_slots[GL_LANES]; /* the same for one that had nothing more to send */
 	__u64 grant[GL_LANES];	      /* what each sender of the lane is told, bytes per second */
-	__u32 peak;		      /* most senders of one lane at once in this period */
+	__u32 peak;		      /* most senders at once in this period */
 	__u32 last_peak;	      /* and in the one before */
 	__u32 peak_slot;	      /* when this period began */
 	__u32 trim;    /* grants are multiplied by trim / 1024, to use what senders leave unused */
