@@ -116,14 +116,17 @@ set title 'Loss: the same bits in all three'; set xrange [*:*]; set yrange [*:*]
 set xlabel 'iteration'; set ylabel 'training loss'
 plot 'plain.loss' u 1:2 w l ls 1 lw 7 t 'plain', 'tuned.loss' u 1:2 w l ls 2 lw 4 t 'tuned', \
      'gradlane.loss' u 1:2 w l ls 3 lw 1 t 'gradlane'
-set title 'Loss over time'; set xlabel 'seconds of training'; set ylabel 'training loss'
-plot 'plain.loss' u 3:2 w l ls 1 t 'plain', 'tuned.loss' u 3:2 w l ls 2 t 'tuned', \
-     'gradlane.loss' u 3:2 w l ls 3 t 'gradlane'
+set title 'Loss over time (mean of 15 iterations)'; set xlabel 'seconds of training'; set ylabel 'training loss'
+plot 'plain.loss' u 3:4 w l ls 1 t 'plain', 'tuned.loss' u 3:4 w l ls 2 t 'tuned', \
+     'gradlane.loss' u 3:4 w l ls 3 t 'gradlane'
 set title 'Per 100 iterations'; set style data histogram; set style histogram cluster gap 1
-set style fill solid 0.9 noborder; set xlabel ''; set ylabel ''; set yrange [0:*]; set boxwidth 0.9
+set style fill solid 0.9 noborder; set xlabel ''; set ylabel ''; set boxwidth 0.9
+set logscale y; set yrange [0.5:100000]; set xrange [-0.6:1.6]; shown(x) = x < 0.6 ? 0.6 : x
+number(x) = x < 10 && x > 0 ? sprintf('%.1f', x) : sprintf('%.0f', x)
 plot 'losses.bars' u 2:xtic(1) ls 1 t 'plain', '' u 3 ls 2 t 'tuned', '' u 4 ls 3 t 'gradlane', \
-     '' u ($0-0.27):2:2 w labels offset 0,0.6 font ',9' notitle, '' u 0:3:3 w labels offset 0,0.6 font ',9' notitle, \
-     '' u ($0+0.27):4:4 w labels offset 0,0.6 font ',9' notitle
+     '' u ($0-0.25):(shown($2)):(number($2)) w labels offset 0,0.6 font ',9' notitle, \
+     '' u 0:(shown($3)):(number($3)) w labels offset 0,0.6 font ',9' notitle, \
+     '' u ($0+0.25):(shown($4)):(number($4)) w labels offset 0,0.6 font ',9' notitle
 unset multiplot
 """
 
@@ -140,7 +143,8 @@ def plot(result, folder):
         each = sum(arm["block_wall_ms"]) / len(arm["block_wall_ms"]) / 1000
         with open(os.path.join(folder, f"{name}.loss"), "w", encoding="ascii") as out:
             for step, loss in enumerate(result["loss"]):
-                out.write(f"{step} {loss} {step * each}\n")
+                recent = result["loss"][max(0, step - 14):step + 1]
+                out.write(f"{step} {loss} {step * each} {sum(recent) / len(recent)}\n")
     with open(os.path.join(folder, "losses.bars"), "w", encoding="ascii") as out:
         for title, key in (("retransmitted segments", "retransmitted_segments"),
                            ("timeouts", "retransmission_timeouts")):
