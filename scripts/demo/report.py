@@ -30,7 +30,7 @@ def lane_share(arm, capture):
     for end in arm.byte_log():
         if end["content"] != "gradients":
             continue
-        sent = end["slice_bytes"] + end["slice_header_bytes"]
+        sent = end["slice_bytes"]
         key = (end["local"], end["local_port"], end["remote"], end["remote_port"], list(DSCP_OF_LANE.values())[end["lane"]])
         logged += sent
         right += min(sent, seen.get(key, 0))
