@@ -29,6 +29,12 @@ std::uint64_t burst_bytes(std::uint64_t rate_bit_s) {
   return std::max(four_frames, rate_bit_s / 8 * 128 / 1'000'000);
 }
 
+// How long a lane is taken for active: as long as the link needs for eight full buffers, which is longer than
+// the gaps of a connection that runs.
+std::uint64_t active_ns(const Link& link) {
+  return 8ULL * link.buffer_bytes * 8 * 1'000'000'000 / link.rate_bit_s;
+}
+
 // The input of tc that makes one port: TBF has the rate, HTB below it decides who goes next. HTB's own
 // ceiling is twice the rate, so that it never waits itself: below a guaranteed rate a class is served first,
 // above it the classes borrow in the order of prio.
@@ -52,7 +58,8 @@ std::vector<std::string> port_qdiscs(const std::string& interface, const Link& l
     lines.push_back("class add" + device + "parent " + htb + "1 classid " + id + " htb rate " + floor +
                     " ceil " + ceiling + " prio " + number(lane) + " burst 3k cburst " + deep +
                     " quantum 1514");
-    lines.push_back("qdisc add" + device + "parent " + id + " bfifo limit " + number(lane_limit));
+    lines.push_back("qdisc add" + device + "parent " + id + " handle " + hex(first_queue_major + lane) +
+                    ": bfifo limit " + number(lane_limit));
   }
   return lines;
 }
@@ -130,6 +137,7 @@ Plan make_plan(const Topology& topology, const std::string& lab) {
       Port port{node.name, node.name_space, interface, link.name, {}, !host || link.offload};
       port.rules.lanes = link.lanes;
       port.rules.limit_bytes = host ? 0 : link.buffer_bytes;
+      port.rules.active_ns = host ? 0 : active_ns(link);
       port.rules.ecn_threshold_bytes = host ? 0 : link.ecn_threshold_bytes;
       plan.ports.push_back(std::move(port));
     };
@@ -142,9 +150,10 @@ Plan make_plan(const Topology& topology, const std::string& lab) {
     const auto link = std::find_if(topology.links.begin(), topology.links.end(),
                                    [&](const Link& candidate) { return candidate.a == host.name; });
     Daemon daemon{host.name, instance_of(lab, host.name), {}};
+    // Every host of a lab is near, however long a busy or emulated machine takes to answer.
     daemon.config = std::string("[link]\ninterfaces = [\"") + host_interface + "\"]\nrate = \"" +
                     format_rate(link->rate_bit_s) + "\"\nbuffer = \"" + format_size(link->buffer_bytes) +
-                    "\"\n";
+                    "\"\n[scc]\nnear_round_trip = \"1s\"\n";
     plan.daemons.push_back(std::move(daemon));
   }
   return plan;

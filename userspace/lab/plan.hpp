@@ -13,18 +13,19 @@ namespace gradlane::lab {
 
 // The interface of every host.
 inline constexpr const char* host_interface = "eth0";
-// The HTB qdisc of a port and the class of its first lane, as bpf/lab/gl_lab_port.bpf.c knows them.
+// Of a port: its HTB qdisc, the class and the queue of its first lane, as bpf/lab/gl_lab_port.bpf.c knows
+// them.
 inline constexpr std::uint32_t htb_major = 0x10;
 inline constexpr std::uint32_t first_lane_class = 0x10;
+inline constexpr std::uint32_t first_queue_major = 0x20;
 
 // What the program on a port enforces (bpf/lab/gl_lab_port.bpf.c).
 struct PortRules {
   std::uint32_t lanes = 4;
   std::uint32_t limit_bytes = 0;          // all lanes together; 0: each lane's queue has its own limit
-  std::uint32_t ecn_threshold_bytes = 0;  // 0: no marks
+  std::uint64_t active_ns = 0;            // a lane takes part in sharing the buffer so long after a packet
+  std::uint32_t ecn_threshold_bytes = 0;  // of each lane; 0: no marks
   bool drop_all = false;
-
-  friend auto operator<=>(const PortRules&, const PortRules&) = default;
 };
 
 // One end of a link.

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <thread>
 
@@ -36,12 +35,14 @@ Result<Program> load_program(const PortRules& rules) {
   auto program = Program::open("gl_lab_port");
   if (!program) return program.error();
   auto& settings = *(*program)->rodata;
-  settings.handle_major = htb_major;
+  settings.htb_major = htb_major;
   settings.first_class = first_lane_class;
+  settings.first_queue_major = first_queue_major;
   settings.lanes = rules.lanes;
   const auto dscp = LanesConfig{}.dscp;
   std::copy(dscp.begin(), dscp.end(), settings.lane_dscp);
   settings.limit_bytes = rules.limit_bytes;
+  settings.active_ns = rules.active_ns;
   settings.ecn_threshold_bytes = rules.ecn_threshold_bytes;
   settings.drop_all = rules.drop_all;
   if (Status loaded = program->load(); !loaded) return loaded.error();
@@ -102,16 +103,11 @@ ifreq request_for(const Port& port) {
 }  // namespace
 
 Status attach_port_programs(const std::vector<Port>& ports) {
-  std::map<PortRules, Program> programs;
   for (const auto& port : ports) {
-    auto loaded = programs.find(port.rules);
-    if (loaded == programs.end()) {
-      auto program = load_program(port.rules);
-      if (!program) return program.error();
-      loaded = programs.emplace(port.rules, *std::move(program)).first;
-    }
-    const int program = bpf_program__fd(loaded->second->progs.gl_lab_port);
-    if (Status done = in_namespace(port.name_space, [&] { return attach(port, program); }); !done)
+    const auto program = load_program(port.rules);
+    if (!program) return program.error();
+    const int descriptor = bpf_program__fd((*program)->progs.gl_lab_port);
+    if (Status done = in_namespace(port.name_space, [&] { return attach(port, descriptor); }); !done)
       return done;
   }
   return {};

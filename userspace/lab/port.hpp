@@ -9,8 +9,8 @@
 
 namespace gradlane::lab {
 
-// Attaches the program (bpf/lab/gl_lab_port.bpf.c) to each port's HTB qdisc, or replaces the one there. Ports
-// with the same rules share one program. The kernel keeps it for as long as the qdisc is there.
+// Attaches to each port's HTB qdisc its own instance of the program (bpf/lab/gl_lab_port.bpf.c), or replaces
+// the one there. The kernel keeps it for as long as the qdisc is there.
 Status attach_port_programs(const std::vector<Port>& ports);
 
 // Switches the segmentation offload of a port off (generic and TCP) where the port says so.
