@@ -94,18 +94,11 @@ static __always_inline void gl_mark_packet(struct __sk_buff *skb)
 {
 	struct gl_lane_config *config;
 	struct gl_lane_count *count;
-	struct gl_socket *socket;
-	struct bpf_sock *sk = skb->sk;
+	struct gl_socket *socket = gl_job_socket(skb);
 	__u32 key = 0;
 	__u32 lane;
 	int written = 0;
 
-	if (!sk)
-		return;
-	sk = bpf_sk_fullsock(sk);
-	if (!sk)
-		return;
-	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
 	if (!socket)
 		return;
 	config = bpf_map_lookup_elem(&gl_lane_config, &key);

@@ -257,16 +257,9 @@ static __always_inline void gl_count_sender(struct __sk_buff *skb, __u32 directi
 	struct gl_scc_config *config;
 	struct gl_activity *activity;
 	struct gl_packet packet;
-	struct gl_socket *socket;
-	struct bpf_sock *sk = skb->sk;
+	struct gl_socket *socket = gl_job_socket(skb);
 	__u32 lane;
 
-	if (!sk)
-		return;
-	sk = bpf_sk_fullsock(sk);
-	if (!sk)
-		return;
-	socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
 	if (!socket || !(socket->flags & GL_SOCKET_AWARE))
 		return;
 	if (gl_read_packet(skb, &packet) || !packet.payload)

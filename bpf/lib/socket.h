@@ -15,4 +15,16 @@ struct {
 	__type(value, struct gl_socket);
 } gl_socket SEC(".maps");
 
+/* The storage of a packet's socket; NULL unless it is a job's, for the socket policy gives it to
+ * those alone. */
+static __always_inline struct gl_socket *gl_job_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	if (!sk)
+		return NULL;
+	sk = bpf_sk_fullsock(sk);
+	return sk ? bpf_sk_storage_get(&gl_socket, sk, 0, 0) : NULL;
+}
+
 #endif
