@@ -68,14 +68,20 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 	__u32 passed = now - activity->slot;
 	__u8 window = gl_restart_window(config->buffer, GL_SEGMENT, gl_expected_senders(activity));
 
-	if (passed > GL_WHEEL)
-		passed = GL_WHEEL;
-	for (__u32 i = 0; i < GL_WHEEL; i++) {
-		__u32 index = (now - i) & (GL_WHEEL - 1);
-		__u32 keep = gl_below(passed, i + 1);
-
+	if (passed == 1) {
 		for (int lane = 0; lane < GL_LANES; lane++)
-			activity->count[lane][index] &= keep;
+			activity->count[lane][now & (GL_WHEEL - 1)] = 0;
+	} else {
+		/* After a pause. */
+		if (passed > GL_WHEEL)
+			passed = GL_WHEEL;
+		for (__u32 i = 0; i < GL_WHEEL; i++) {
+			__u32 index = (now - i) & (GL_WHEEL - 1);
+			__u32 keep = gl_below(passed, i + 1);
+
+			for (int lane = 0; lane < GL_LANES; lane++)
+				activity->count[lane][index] &= keep;
+		}
 	}
 	activity->slot = now;
 	for (int lane = 0; lane < GL_LANES; lane++) {

@@ -58,9 +58,9 @@ struct gl_scc_config {
 };
 GL_STATIC_ASSERT(sizeof(struct gl_scc_config) == 112, "gl_scc_config is part of the contract");
 
-/* Activity is counted in slots of this length; the wheel of GL_WHEEL slots covers 131 ms. */
+/* Activity is counted in slots of this length; the wheel of GL_WHEEL slots covers 65 ms. */
 #define GL_SLOT_NS 512000ULL
-#define GL_WHEEL 256
+#define GL_WHEEL 128
 
 /*
  * Who is sending over this host's link: array map gl_activity, key enum gl_direction. A flow is
