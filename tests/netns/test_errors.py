@@ -44,7 +44,7 @@ def test_an_unknown_key_is_named_with_its_line(configuration):
 
 
 def test_a_missing_configuration_is_named(tmp_path):
-    fails(gradlaned("terror", tmp_path / "nowhere.toml"), "nowhere.toml")
+    fails(gradlaned("terror", tmp_path / "nowhere.toml"), "nowhere.toml", "No such file")
 
 
 def test_without_root_the_missing_capability_is_named(configuration):

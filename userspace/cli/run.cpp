@@ -11,9 +11,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/instance_options.hpp"
+#include "core/files.hpp"
 #include "daemon/cgroup.hpp"
 #include "daemon/client.hpp"
-#include "daemon/files.hpp"
 #include "daemon/host.hpp"
 #include "daemon/lock.hpp"
 #include "policy/lane_config.hpp"

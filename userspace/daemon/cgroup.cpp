@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "daemon/files.hpp"
+#include "core/files.hpp"
 #include "daemon/names.hpp"
 
 namespace gradlane {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <sstream>
 
-#include "daemon/files.hpp"
+#include "core/files.hpp"
 
 namespace gradlane {
 namespace {

@@ -4,14 +4,13 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
+#include "core/files.hpp"
 #include "policy/units.hpp"
 
 namespace gradlane::lab {
@@ -359,16 +358,13 @@ Result<Topology> parse_topology(const std::string& text, const std::string& sour
 }
 
 Result<Topology> load_topology(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) {
-    Error error = system_error("read the topology", path, errno != 0 ? errno : EIO);
+  auto text = read_file(path);
+  if (!text) {
+    Error error = text.error();
     error.message += "; give the path of a file as docs/lab.md describes it";
     return error;
   }
-  return parse_topology(text.str(), path);
+  return parse_topology(*text, path);
 }
 
 }  // namespace gradlane::lab

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "daemon/files.hpp"
+#include "core/files.hpp"
 #include "daemon/host.hpp"
 #include "lab/daemons.hpp"
 #include "lab/lab.hpp"

@@ -4,11 +4,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 #include <string_view>
 
+#include "core/files.hpp"
 #include "policy/lane_config.hpp"
 #include "policy/schema.hpp"
 
@@ -175,16 +174,13 @@ Result<Config> parse_config(const std::string& text, const std::string& source) 
 }
 
 Result<Config> load_config(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  errno = 0;
-  if (file) text << file.rdbuf();
-  if (!file || !text) {
-    Error error = system_error("read the configuration", path, errno != 0 ? errno : EIO);
+  auto text = read_file(path);
+  if (!text) {
+    Error error = text.error();
     error.message += "; give another file, or copy the default one there and name the interfaces";
     return error;
   }
-  return parse_config(text.str(), path);
+  return parse_config(*text, path);
 }
 
 }  // namespace gradlane

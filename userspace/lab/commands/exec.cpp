@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/files.hpp"
 #include "daemon/cgroup.hpp"
-#include "daemon/files.hpp"
 #include "daemon/host.hpp"
 #include "daemon/names.hpp"
 #include "lab/commands/commands.hpp"

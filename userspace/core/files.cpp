@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/files.hpp"
+#include "core/files.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

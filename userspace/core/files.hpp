@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files of /proc, /sys and /run, whole.
+// Small files, whole: of /proc, /sys and /run, and configurations.
 #pragma once
 
 #include <string>
