@@ -75,7 +75,9 @@ class Lab:
         """Makes it, from the name of a file that comes with the lab, from a path, or from TOML text."""
         if isinstance(topology, str):
             topology = self.file(topology) if "\n" in topology else TOPOLOGIES / topology
-        self.call("up", topology, *([] if daemons else ["--no-daemons"]), *arguments)
+        # An emulated machine is so slow that kernels take long to verify the programs.
+        patience = ["--wait", "50"] if "GRADLANE_VM_KERNEL" in os.environ else []
+        self.call("up", topology, *patience, *([] if daemons else ["--no-daemons"]), *arguments)
 
     def status(self) -> dict:
         """What `gradlane-lab list --json` says of it."""

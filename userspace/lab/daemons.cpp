@@ -77,8 +77,9 @@ bool is_ready(const std::string& lab, const std::string& host) {
   return false;
 }
 
-Status wait_until_ready(const Plan& plan, const State& state, const std::function<Status()>& go_on) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+Status wait_until_ready(const Plan& plan, const State& state, int limit_s,
+                        const std::function<Status()>& go_on) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
   for (const auto& daemon : plan.daemons) {
     while (!is_ready(plan.lab, daemon.host)) {
       if (Status proceed = go_on(); !proceed) return proceed;
@@ -87,8 +88,10 @@ Status wait_until_ready(const Plan& plan, const State& state, const std::functio
       const bool ended = waitpid(state.daemons.at(daemon.host), &status, WNOHANG) > 0;
       if (ended || std::chrono::steady_clock::now() > deadline) {
         const std::string last = last_line(daemon_log(plan.lab, daemon.host));
-        return make_error(name + (ended ? " ended at its start" : " was not ready within 10 s") +
-                          (last.empty() ? "" : ": " + last));
+        return make_error(
+            name +
+            (ended ? " ended at its start" : " was not ready within " + std::to_string(limit_s) + " s") +
+            (last.empty() ? "" : ": " + last));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

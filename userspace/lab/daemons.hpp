@@ -20,8 +20,10 @@ void release_bpf_file_system();
 // Starts all daemons of a plan, each in its host's namespace, and enters them into the state.
 Status start_daemons(const Plan& plan, const std::string& executable, State& state);
 
-// Waits until each has printed its line `ready`, 10 s at most; go_on is asked again and again whether to.
-Status wait_until_ready(const Plan& plan, const State& state, const std::function<Status()>& go_on);
+// Waits until each has printed its line `ready`, limit_s seconds at most; go_on is asked again and again
+// whether to.
+Status wait_until_ready(const Plan& plan, const State& state, int limit_s,
+                        const std::function<Status()>& go_on);
 
 // Whether a daemon has printed its line.
 bool is_ready(const std::string& lab, const std::string& host);

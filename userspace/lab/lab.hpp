@@ -16,6 +16,7 @@ struct UpOptions {
   std::string name;     // of the lab; empty: the file's, or "lab"
   bool daemons = true;  // start a gradlaned for each host that wants one
   std::string daemon;   // its executable; empty: next to ours
+  int wait_s = 10;      // how long the daemons may take to be ready, in seconds
 };
 
 // Makes a lab; refuses if there is one of this name. A failure, SIGINT or SIGTERM on the way takes down what

@@ -73,7 +73,7 @@ Status build(const UpOptions& options, const Plan& plan, State& state) {
     done = prepare_bpf_file_system();
     if (done) done = start_daemons(plan, daemon, state);
     if (done) done = write_state(state);
-    if (done) done = wait_until_ready(plan, state, check_interrupted);
+    if (done) done = wait_until_ready(plan, state, options.wait_s, check_interrupted);
   }
   if (done) {
     state.complete = true;

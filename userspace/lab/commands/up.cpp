@@ -15,6 +15,9 @@ void add_up(CLI::App& app) {
   command->add_flag_callback("--no-daemons", [options] { options->daemons = false; }, "Start no gradlaned");
   command->add_option("--daemon", options->daemon,
                       "The gradlaned to start, instead of the one next to this program");
+  command
+      ->add_option("--wait", options->wait_s, "Seconds that the daemons may take to be ready, 10 if not said")
+      ->check(CLI::Range(1, 600));
   command->callback([options] {
     if (!options->name.empty() && !is_lab_name(options->name)) {
       finish(make_error(
