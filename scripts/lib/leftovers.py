@@ -107,7 +107,7 @@ def snapshot() -> set[str]:
     return _processes() | _bpf_objects() | _network() | _files()
 
 
-def left_behind(before: set[str], patience_s: float = 5.0) -> set[str]:
+def left_behind(before: set[str], patience_s: float = 60.0) -> set[str]:
     """What is there now and was not before. The kernel frees BPF objects a little later than their last user
     goes, hence the patience."""
     deadline = time.monotonic() + patience_s

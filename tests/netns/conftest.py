@@ -186,7 +186,7 @@ class CaptureAtPort:
                 if all(flow[key] == value for key, value in wanted.items())]
 
 
-def wait_until(condition, limit_s: float = 10) -> None:
+def wait_until(condition, limit_s: float = 60) -> None:
     """Waits for a condition, which fails the test if it does not come true."""
     deadline = time.monotonic() + limit_s
     while not condition():
