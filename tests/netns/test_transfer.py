@@ -126,9 +126,9 @@ def dscps_on_the_wire(lab, port, version, traffic):
     return seen
 
 
-@pytest.mark.vm
 @pytest.mark.parametrize("version", [0, 1], ids=["ipv4", "ipv6"])
-@pytest.mark.parametrize("dscp", PRIORITY_OF_DSCP)
+# One lane tells whether another kernel marks; guests are slow.
+@pytest.mark.parametrize("dscp", [pytest.param(36, marks=pytest.mark.vm), 22, 14, 0])
 def test_a_tag_is_seen_on_the_wire_as_its_lanes_dscp(lab, version, dscp):
     lab.up("pair.toml", daemons=True)
     address = lab.host("right")["addresses"][version]
