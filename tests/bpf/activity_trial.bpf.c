@@ -33,7 +33,7 @@ int gl_trial(struct __sk_buff* skb) {
   __u32 index = flow;
   struct gl_scc_config* config = bpf_map_lookup_elem(&settings, &zero);
   struct gl_activity* activity = bpf_map_lookup_elem(&gl_activity, &zero);
-  struct gl_place *place = bpf_map_lookup_elem(&places, &index);
+  struct gl_place* place = bpf_map_lookup_elem(&places, &index);
 
   if (config && activity && place) gl_note_payload(activity, place, lane, bytes, pushed, now_ns, config);
   return 0;
