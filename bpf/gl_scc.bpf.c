@@ -60,15 +60,10 @@ SEC("struct_ops")
 void BPF_PROG(gl_scc_set_state, struct sock *sk, __u8 new_state)
 {
 	struct gl_scc_state *state = state_of(sk);
-	__u32 left;
 
-	if (new_state == TCP_CA_Recovery)
-		left = GL_BRAKE_LOSS;
-	else if (new_state == TCP_CA_Loss)
-		left = GL_BRAKE_TIMEOUT;
-	else
+	if (new_state != TCP_CA_Recovery && new_state != TCP_CA_Loss)
 		return;
-	state->brake = (__u32)gl_max64(state->brake * left / GL_ONE, GL_BRAKE_LEAST);
+	state->brake = (__u32)gl_max64(state->brake * GL_BRAKE_LOSS / GL_ONE, GL_BRAKE_LEAST);
 	state->lossy_round = 1;
 }
 

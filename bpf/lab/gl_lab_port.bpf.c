@@ -40,6 +40,15 @@ const volatile bool drop_all = false;
 /* When a packet came to each lane last. */
 __u64 last_arrival_ns[LANES];
 
+/* How full arriving packets find the buffer, in parts of limit_bytes: entry I counts those that
+ * find at least I and less than I + 1 parts. */
+#define FILLING_PARTS 64
+__u64 filling[FILLING_PARTS];
+/* The most bytes that one found. */
+__u64 filling_most = 0;
+/* Packets that the full buffer dropped, as the frames that they would have been. */
+__u64 dropped = 0;
+
 /* Bytes queued in a qdisc of the packet's interface and below it; 0 if it is not there. */
 static __u32 queued_bytes(struct __sk_buff *skb, __u32 major)
 {
@@ -77,6 +86,19 @@ static bool is_alone(__u32 lane)
 			alone = false;
 	}
 	return alone;
+}
+
+static void note_filling(__u32 in_all)
+{
+	__u32 part = (__u64)in_all * FILLING_PARTS / limit_bytes;
+
+	if (part >= FILLING_PARTS)
+		part = FILLING_PARTS - 1;
+	/* Told again, for the verifier loses the bound. */
+	barrier_var(part);
+	filling[part & (FILLING_PARTS - 1)]++;
+	if (in_all > filling_most)
+		filling_most = in_all;
 }
 
 /* Whether the buffer takes a packet. A lane alone may have all of it. Otherwise each lane may hold
@@ -129,8 +151,11 @@ int gl_lab_port(struct __sk_buff *skb)
 			const __u32 in_all = queued_bytes(skb, htb_major);
 			const __u32 in_lane = queued_bytes(skb, first_queue_major + lane);
 
-			if (!is_admitted(lane, skb->wire_len, in_all, in_lane))
+			note_filling(in_all);
+			if (!is_admitted(lane, skb->wire_len, in_all, in_lane)) {
+				dropped += skb->gso_segs > 1 ? skb->gso_segs : 1;
 				return TC_ACT_SHOT;
+			}
 			if (ecn_threshold_bytes && in_lane > ecn_threshold_bytes)
 				bpf_skb_ecn_set_ce(skb);
 		}

@@ -17,9 +17,7 @@
 /* The trim looks at the arrival rate this often. */
 #define GL_TRIM_PERIOD_NS 4096000ULL
 
-/* The expected number of senders is the peak of the current and the last period of this many slots
- * (262 ms): longer than most iterations, so that it covers the last burst of a periodic job.
- */
+/* A period in which peaks are noted ends with the next burst, or after so many slots (262 ms). */
 #define GL_PEAK_SLOTS 512U
 
 /* Key: enum gl_direction. */
@@ -33,21 +31,43 @@ struct {
 /* Most senders that a burst is expected to have. */
 static __always_inline __u32 gl_expected_senders(const struct gl_activity *activity)
 {
-	__u32 peak = activity->peak > activity->last_peak ? activity->peak : activity->last_peak;
+	__u32 peak = activity->peak;
 
+	if (activity->last_peak[0] > peak)
+		peak = activity->last_peak[0];
+	if (activity->last_peak[1] > peak)
+		peak = activity->last_peak[1];
 	return peak ? peak : 1;
+}
+
+static __always_inline void gl_begin_period(struct gl_activity *activity, __u32 now)
+{
+	activity->last_peak[1] = activity->last_peak[0];
+	activity->last_peak[0] = activity->peak;
+	activity->peak = 0;
+	activity->peak_slot = now;
+}
+
+static __always_inline __u32 gl_all_active(const struct gl_activity *activity)
+{
+	return activity->active[0] + activity->active[1] + activity->active[2] +
+	       activity->active[3];
 }
 
 /* Grants that follow from the counts. Under the lock. */
 static __always_inline void gl_share_out(struct gl_activity *activity,
 					 const struct gl_scc_config *config)
 {
-	__u32 all = activity->active[0] + activity->active[1] + activity->active[2] +
-		    activity->active[3];
+	__u32 all = gl_all_active(activity);
+	__u32 expected = 0;
 
 	if (all > activity->peak)
 		activity->peak = all;
-	gl_shares(config, activity->active, activity->trim, activity->grant);
+	if (gl_is_beginning(config->payload_rate, GL_SEGMENT, activity->expected,
+			    activity->slot - activity->begin_slot,
+			    activity->slot - activity->join_slot))
+		expected = activity->expected;
+	gl_shares(config, activity->active, expected, GL_SEGMENT, activity->trim, activity->grant);
 }
 
 /* All ones if a < b, otherwise 0; both below 2^31. Without a branch: a loop of branches makes the
@@ -101,11 +121,38 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		}
 		activity->active[lane] = active;
 	}
-	if (now - activity->peak_slot >= GL_PEAK_SLOTS) {
-		activity->last_peak =
-			now - activity->peak_slot >= 2 * GL_PEAK_SLOTS ? 0 : activity->peak;
-		activity->peak = 0;
-		activity->peak_slot = now;
+	if (now - activity->peak_slot >= GL_PEAK_SLOTS && gl_all_active(activity))
+		gl_begin_period(activity, now);
+}
+
+/* What the flows of this burst have sent on average. */
+static __always_inline __u64 gl_mean_progress(const struct gl_activity *activity)
+{
+	return activity->burst_flows ? activity->burst_bytes / activity->burst_flows : 0;
+}
+
+/* Adds to a flow's progress. Under the lock. */
+static __always_inline void gl_progress(struct gl_activity *activity, struct gl_place *place,
+					__u32 bytes, const struct gl_scc_config *config)
+{
+	__u64 mean = gl_mean_progress(activity);
+
+	if (place->burst != activity->burst) {
+		place->burst = activity->burst;
+		/* Those who come later do not catch up. */
+		place->bytes = gl_is_beginning(config->payload_rate, GL_SEGMENT, activity->expected,
+					       activity->slot - activity->begin_slot, 0)
+				       ? 0
+				       : mean;
+		activity->burst_flows++;
+		activity->burst_bytes += place->bytes;
+	}
+	place->bytes += bytes;
+	activity->burst_bytes += bytes;
+	/* Nor does one that had nothing to send. */
+	if (place->bytes + GL_BEHIND_MOST * GL_SEGMENT < mean) {
+		activity->burst_bytes += mean - GL_BEHIND_MOST * GL_SEGMENT - place->bytes;
+		place->bytes = mean - GL_BEHIND_MOST * GL_SEGMENT;
 	}
 }
 
@@ -137,6 +184,16 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_plac
 	place->lane = lane;
 	if (active && last_lane == lane)
 		return;
+	if (!gl_all_active(activity)) {
+		gl_begin_period(activity, now);
+		activity->burst++;
+		activity->burst_flows = 0;
+		activity->burst_bytes = 0;
+		activity->begin_slot = now;
+		/* Jobs repeat themselves: this burst will be as the last one. */
+		activity->expected = activity->last_peak[0];
+	}
+	activity->join_slot = now;
 	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
 	activity->active[lane]++;
 	if (active && activity->active[last_lane])
@@ -174,6 +231,7 @@ static __always_inline void gl_note_payload(struct gl_activity *activity, struct
 	}
 	activity->arrived += bytes;
 	gl_seen(activity, place, lane, pushed, config);
+	gl_progress(activity, place, bytes, config);
 	bpf_spin_unlock(&activity->lock);
 }
 

@@ -27,16 +27,16 @@
 /* The loss brake, in 1/1024: what is left of the rate after a loss episode, at least, and per
  * lossless round. */
 #define GL_BRAKE_LOSS 896U
-#define GL_BRAKE_TIMEOUT 768U
 #define GL_BRAKE_LEAST 128U
 #define GL_BRAKE_RECOVER 32U
 
 /* A round counts with 1/16 in the average of the marked share (RFC 8257). */
 #define GL_ALPHA_WEIGHT 16U
 
-/* Gaps between bursts vary by a quarter, so that senders do not march in step. */
-#define GL_JITTER_LEAST 768U
-#define GL_JITTER_MASK 511U
+/* Each burst is sent up to a quarter of a gap late, at random, so that senders do not march in
+ * step; the next gap is shorter by that, so that none falls behind. In 1/1024 of a gap.
+ */
+#define GL_LATE_MASK 255U
 
 /* A socket's state: icsk_ca_priv, 104 bytes at the most. */
 struct gl_scc_state {
@@ -49,6 +49,9 @@ struct gl_scc_state {
 	__u32 delivered;    /* segments, at the begin of this round trip */
 	__u32 marked;	    /* of them with congestion marks */
 	__u32 alpha;	    /* moving average of the marked share, 1/1024 */
+	__u64 restart_rate; /* early in the last block, bytes per second */
+	__u8 block_acks;    /* acknowledgements since the block began, at most 2 */
+	__u8 late;	    /* of the last burst, 1/1024 of a gap */
 	__u8 granted;	    /* a grant is in use */
 	__u8 lossy_round;   /* something was lost in this round trip */
 };
@@ -118,6 +121,15 @@ static __always_inline void pace(struct sock *sk, __u64 rate)
 		sk->sk_pacing_status = PACING_NEEDED;
 }
 
+static __always_inline __u64 gl_varied_rate(struct gl_scc_state *state, __u64 rate)
+{
+	__u32 late = bpf_get_prandom_u32() & GL_LATE_MASK;
+	__u32 gap = GL_ONE + late - state->late;
+
+	state->late = (__u8)late;
+	return rate * GL_ONE / gap;
+}
+
 static __always_inline void without_grant(struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct inet_connection_sock *connection = (struct inet_connection_sock *)sk;
@@ -143,6 +155,7 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 	__u32 acked = rs->acked_sacked > 0 ? (__u32)rs->acked_sacked : 0;
 	__u64 now = bpf_ktime_get_ns();
 	__u32 mss = tp->mss_cache ? tp->mss_cache : 1;
+	__u32 unsent = tp->write_seq - tp->snd_nxt;
 	__u32 stale, window;
 	__u8 restart_window;
 	__u64 grant, rate;
@@ -177,7 +190,19 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 	rate = gl_stretched_rate(grant, mss * (restart_window / 4), state->queue_us,
 				 socket->queue_tolerance_us);
 	window = gl_window(rate, mss, round_trip_us, socket->ack_slack_us, restart_window);
-	pace(sk, rate * GL_ONE / (GL_JITTER_LEAST + (bpf_get_prandom_u32() & GL_JITTER_MASK)));
+	if (state->block_acks < 2 && ++state->block_acks == 2)
+		state->restart_rate = rate;
+	/* Nothing is left to send: the gap behind the first burst of the next block follows from
+	 * the rate now, when that of the last senders of this one is far too high.
+	 */
+	if (unsent > mss && unsent < 2 * mss)
+		rate = gl_closing_rate(rate, mss, unsent - mss, socket->queue_tolerance_us);
+	if (!unsent && !tp->packets_out) {
+		state->block_acks = 0;
+		if (state->restart_rate)
+			rate = gl_min64(rate, state->restart_rate);
+	}
+	pace(sk, gl_varied_rate(state, rate));
 	/* Everything is acknowledged: the next bytes may start a burst, together with all other
 	 * senders. */
 	if (!tp->packets_out)

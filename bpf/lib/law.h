@@ -19,10 +19,9 @@
 /* Fixed point of shares and trims. */
 #define GL_ONE 1024U
 
-/* Grants exceed the exact share by this much, so that rounding and gaps do not leave the link idle;
- * the queue that they build is what the senders' stretch takes away again. In 1/1024.
- */
-#define GL_OVERCOMMIT 1075U
+/* Limits of gl_overcommit(), in 1/1024. */
+#define GL_OVERCOMMIT_LEAST 1044U
+#define GL_OVERCOMMIT_MOST 1280U
 
 /* A sender counts as active for this many of its own packet gaps after its last packet. Fewer lose
  * senders that wait for a retransmission timeout, more leave the link idle after a sender has
@@ -32,6 +31,12 @@
 
 /* And for this many if its last packet was pushed: it had nothing more to send then. */
 #define GL_PUSHED_GAPS 1
+
+/* A flow that is more segments than that behind the others of its burst had nothing to send. */
+#define GL_BEHIND_MOST 8U
+
+/* When nobody joined a burst for so many slots, everybody is there. */
+#define GL_JOIN_SLOTS 3U
 
 /* Limits of the restart window, in quarters of a segment: one segment, and ten (RFC 6928). */
 #define GL_RESTART_LEAST 4U
@@ -72,6 +77,18 @@ GL_INLINE __u16 gl_encode_rate(__u64 byte_s)
 GL_INLINE __u64 gl_decode_rate(__u16 rate)
 {
 	return (__u64)(rate & 0x7ff) << ((rate >> 11) + 10);
+}
+
+/* By how much grants exceed the exact share, in 1/1024, so that late timers and rounding do not
+ * leave the link idle. The queue that grows from it stretches the senders' gaps (below): N senders
+ * with an overcommitment of 1 + x settle where the queue is x * N segments beyond the tolerance.
+ * That is to be a quarter of the buffer.
+ */
+GL_INLINE __u32 gl_overcommit(__u32 buffer, __u32 mss, __u32 senders)
+{
+	__u64 extra = (__u64)buffer / 4 * GL_ONE / mss / (senders ? senders : 1);
+
+	return (__u32)gl_min64(gl_max64(GL_ONE + extra, GL_OVERCOMMIT_LEAST), GL_OVERCOMMIT_MOST);
 }
 
 /* In proportion to the weights of the senders' lanes. */
@@ -116,13 +133,19 @@ GL_INLINE void gl_strict_shares(const struct gl_scc_config *config, const __u32 
 }
 
 /* What each active sender of a lane may send, bytes per second, for all lanes; a lane without
- * senders is told what a first one would get.
+ * senders is told what a first one would get. If more senders are expected than are active, their
+ * shares are kept free.
  */
 GL_INLINE void gl_shares(const struct gl_scc_config *config, const __u32 active[GL_LANES],
-			 __u32 trim, __u64 grant[GL_LANES])
+			 __u32 expected, __u32 mss, __u32 trim, __u64 grant[GL_LANES])
 {
-	__u64 link = config->payload_rate * GL_OVERCOMMIT / GL_ONE;
+	__u32 all = active[0] + active[1] + active[2] + active[3];
+	__u32 senders = all > expected ? all : expected;
+	__u64 link = config->payload_rate * gl_overcommit(config->buffer, mss, senders) / GL_ONE;
 	__u64 rate = link * trim / GL_ONE;
+
+	if (all && all < senders)
+		rate = rate * all / senders;
 
 	if (config->weighted)
 		gl_weighted_shares(config, active, rate, grant);
@@ -130,6 +153,17 @@ GL_INLINE void gl_shares(const struct gl_scc_config *config, const __u32 active[
 		gl_strict_shares(config, active, rate, grant);
 	for (int lane = 0; lane < GL_LANES; lane++)
 		grant[lane] = gl_min64(grant[lane], link);
+}
+
+/* A sender's own grant: those that have fallen behind the others of their burst, by losses and
+ * chance, get more, so that all end together and none is left to send alone: an eighth per
+ * segment, a quarter at the most.
+ */
+GL_INLINE __u64 gl_own_share(__u64 grant, __u64 progress, __u64 mean_progress, __u32 mss)
+{
+	__u64 behind = mean_progress > progress ? mean_progress - progress : 0;
+
+	return grant + grant * gl_min64(behind, 2 * mss) / (8 * mss);
 }
 
 /* For how long a sender with this grant counts as active after its last packet, in slots, if that
@@ -143,6 +177,21 @@ GL_INLINE __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u3
 	__u64 slots = (gaps * gap_ns + 4000ULL * round_trip_us) / GL_SLOT_NS + 2;
 
 	return (__u32)gl_min64(slots, GL_WHEEL - 1);
+}
+
+/* A burst begins when somebody sends after silence. While others join, the shares of all senders
+ * that are expected are kept free, for one and a half of their gaps at most. Else the first
+ * senders, who hear of the later ones only with their next packets, would overload the link while
+ * their number grows. Returns whether that holds so many slots after the begin and after the last
+ * one joined.
+ */
+GL_INLINE int gl_is_beginning(__u64 payload_rate, __u32 mss, __u32 expected, __u32 since_begin,
+			      __u32 since_join)
+{
+	__u64 gap_ns = 1000000000ULL * expected * mss / payload_rate;
+
+	return since_join <= GL_JOIN_SLOTS &&
+	       since_begin <= gl_max64(gap_ns * 3 / 2 / GL_SLOT_NS, GL_JOIN_SLOTS);
 }
 
 /* What each of the expected senders may send at once when it starts again: together half of the
@@ -182,6 +231,22 @@ GL_INLINE __u64 gl_stretched_rate(__u64 grant, __u32 burst_bytes, __u32 queue_us
 
 	/* burst / (burst / grant + excess) */
 	return grant * burst_bytes / (burst_bytes + excess_bytes);
+}
+
+/* The rate behind the last full segment of a block, whose rest is a shorter one: a whole gap would
+ * leave the link idle in the last round of all senders, which is for short segments. Full ones of
+ * other senders still come meanwhile, so the short one comes earlier by no more than what lets half
+ * of the buffer grow: the tolerance is a quarter of it, in time.
+ */
+GL_INLINE __u64 gl_closing_rate(__u64 rate, __u32 mss, __u32 rest, __u32 tolerance_us)
+{
+	__u64 gap_ns = rate ? 1000000000ULL * mss / rate : 0;
+	__u64 earlier_ns;
+
+	if (!rest || rest >= mss)
+		return rate;
+	earlier_ns = gl_min64(gap_ns * (mss - rest) / mss, 2000ULL * tolerance_us * mss / rest);
+	return gap_ns > earlier_ns ? rate * gap_ns / (gap_ns - earlier_ns) : rate;
 }
 
 /* The sender's window in segments: what the rate delivers in a round trip with some slack for late

@@ -166,7 +166,9 @@ static __always_inline void write_option(struct bpf_sock_ops *ops,
 	if (!activity->grant[lane])
 		return;
 	if (gl_write_grant(
-		    ops, activity->grant[lane],
+		    ops,
+		    gl_own_share(activity->grant[lane], socket->place[GL_ARRIVING].bytes,
+				 gl_mean_progress(activity), GL_SEGMENT),
 		    gl_restart_window(config->buffer, GL_SEGMENT, gl_expected_senders(activity))))
 		gl_count_up(GL_COUNT_GRANTS_NO_ROOM);
 	else
@@ -251,6 +253,19 @@ static __always_inline __u32 lane_of(struct __sk_buff *skb, const struct gl_sock
 	return lane < GL_LANES ? lane : socket->job_lane;
 }
 
+/* Whether the last segment of a packet was not full: the sender had nothing to fill it with. PSH
+ * alone says only where a program's write ended. The segment size is that of this side, which is
+ * the peer's too on links of one MTU.
+ */
+static __always_inline bool ends_short(struct bpf_sock *sk, __u32 payload)
+{
+	struct bpf_tcp_sock *tp;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	tp = sk ? bpf_tcp_sock(sk) : NULL;
+	return tp && tp->mss_cache && payload % tp->mss_cache;
+}
+
 /* Counts who sends payload to this host's job sockets, or from them. */
 static __always_inline void gl_count_sender(struct __sk_buff *skb, __u32 direction)
 {
@@ -270,7 +285,8 @@ static __always_inline void gl_count_sender(struct __sk_buff *skb, __u32 directi
 		return;
 	lane = lane_of(skb, socket, &packet, direction, config) & (GL_LANES - 1);
 	gl_note_payload(activity, &socket->place[direction & 1], lane, packet.payload,
-			packet.pushed, bpf_ktime_get_ns(), config);
+			packet.pushed && ends_short(skb->sk, packet.payload), bpf_ktime_get_ns(),
+			config);
 	if (direction == GL_LEAVING) {
 		/* The sender's own link is shared out by the same rules. */
 		socket->own_grant = activity->grant[lane];

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from arm import Arm
 from lab import Capture, Lab, LabError
 from report import lane_share, plot, summarise, table

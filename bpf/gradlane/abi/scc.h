@@ -81,8 +81,14 @@ struct gl_activity {
 	__u32 pushed_slots[GL_LANES]; /* the same for one that had nothing more to send */
 	__u64 grant[GL_LANES];	      /* what each sender of the lane is told, bytes per second */
 	__u32 peak;		      /* most senders at once in this period */
-	__u32 last_peak;	      /* and in the one before */
+	__u32 last_peak[2];	      /* and in the two before */
 	__u32 peak_slot;	      /* when this period began */
+	__u32 burst;		      /* bursts so far: each begins after silence */
+	__u32 burst_flows;	      /* flows that have taken part in this one */
+	__u64 burst_bytes;	      /* what they have sent in it */
+	__u32 begin_slot;	      /* when it began */
+	__u32 join_slot;	      /* when the latest one joined */
+	__u32 expected;		      /* senders that were expected at the begin */
 	__u32 trim;    /* grants are multiplied by trim / 1024, to use what senders leave unused */
 	__u64 arrived; /* payload bytes since trim_ns */
 	__u64 trim_ns;
@@ -101,8 +107,11 @@ enum gl_socket_flag {
 
 /* A flow's place in the count of one direction. */
 struct gl_place {
-	__u32 slot; /* in which its last payload counts */
-	__u32 lane; /* in which that passed */
+	__u32 slot;  /* in which its last payload counts */
+	__u32 lane;  /* in which that passed */
+	__u32 burst; /* in which it took part last */
+	__u32 reserved;
+	__u64 bytes; /* its progress in that */
 };
 
 /*
@@ -122,6 +131,6 @@ struct gl_socket {
 	__u32 queue_tolerance_us; /* queueing delay that does not slow the sender */
 	__u32 ack_slack_us; /* acknowledgements may be that late without stopping the sender */
 };
-GL_STATIC_ASSERT(sizeof(struct gl_socket) == 56, "gl_socket is part of the contract");
+GL_STATIC_ASSERT(sizeof(struct gl_socket) == 88, "gl_socket is part of the contract");
 
 #endif

@@ -11,10 +11,16 @@
 namespace gradlane {
 namespace {
 
+constexpr std::uint32_t kSegment = 1448;
+
 gl_scc_config settings(std::uint64_t rate_bit_s, LanePolicy policy = LanePolicy::strict) {
   Config config;
   config.lanes.policy = policy;
   return make_scc_config(config, rate_bit_s);
+}
+
+double overcommitted(const gl_scc_config& config, std::uint32_t senders) {
+  return static_cast<double>(config.payload_rate) * gl_overcommit(config.buffer, kSegment, senders) / GL_ONE;
 }
 
 TEST(Rate, SurvivesItsWireForm) {
@@ -38,15 +44,17 @@ TEST(Shares, NeverExceedTheLinkByMoreThanTheOvercommit) {
       std::uint32_t active[GL_LANES];
       for (auto& senders : active) senders = random() % 3 == 0 ? 0 : random() % 300;
       __u64 grant[GL_LANES];
-      gl_shares(&config, active, GL_ONE, grant);
+      gl_shares(&config, active, 0, kSegment, GL_ONE, grant);
       std::uint64_t total = 0;
       bool busy = false;
+      std::uint32_t all = 0;
       for (int lane = 0; lane < GL_LANES; lane++) {
         ASSERT_GT(grant[lane], 0U) << "lane " << lane;
         total += grant[lane] * active[lane];
+        all += active[lane];
         busy = busy || active[lane] != 0;
       }
-      ASSERT_LE(static_cast<double>(total), 1.051 * static_cast<double>(config.payload_rate));
+      ASSERT_LE(static_cast<double>(total), 1.0001 * overcommitted(config, all));
       if (busy) {
         ASSERT_GE(static_cast<double>(total), 0.99 * static_cast<double>(config.payload_rate));
       }
@@ -56,14 +64,14 @@ TEST(Shares, NeverExceedTheLinkByMoreThanTheOvercommit) {
 
 TEST(Shares, StrictGivesTheMostUrgentLaneAllButWhatTheOthersKeep) {
   const auto config = settings(200'000'000);
-  const double link = static_cast<double>(config.payload_rate) * GL_OVERCOMMIT / GL_ONE;
   std::mt19937 random(9);
   for (int i = 0; i < 5000; i++) {
     std::uint32_t active[GL_LANES];
     std::uint32_t all = 0;
     for (auto& senders : active) all += senders = random() % 3 == 0 ? 0 : random() % 300;
     __u64 grant[GL_LANES];
-    gl_shares(&config, active, GL_ONE, grant);
+    gl_shares(&config, active, 0, kSegment, GL_ONE, grant);
+    const double link = overcommitted(config, all);
     bool first = true;
     for (int lane = 0; lane < GL_LANES; lane++) {
       if (active[lane] == 0) continue;
@@ -81,11 +89,89 @@ TEST(Shares, StrictGivesTheMostUrgentLaneAllButWhatTheOthersKeep) {
   }
 }
 
+TEST(Shares, AreKeptFreeForThoseWhoAreExpected) {
+  for (const auto policy : {LanePolicy::strict, LanePolicy::weighted}) {
+    const auto config = settings(200'000'000, policy);
+    for (std::uint32_t senders = 1; senders <= 64; senders++) {
+      const std::uint32_t some[GL_LANES] = {0, 0, senders, 0}, all[GL_LANES] = {0, 0, 64, 0};
+      __u64 early[GL_LANES], late[GL_LANES];
+      gl_shares(&config, some, 64, kSegment, GL_ONE, early);
+      gl_shares(&config, all, 0, kSegment, GL_ONE, late);
+      ASSERT_NEAR(static_cast<double>(early[2]), static_cast<double>(late[2]),
+                  0.001 * static_cast<double>(late[2]))
+          << senders;
+    }
+  }
+}
+
+TEST(Shares, DoNotGrowWithMoreSenders) {
+  const auto config = settings(10'000'000'000);
+  __u64 last = ~0ULL;
+  for (std::uint32_t senders = 1; senders < 5000; senders++) {
+    const std::uint32_t active[GL_LANES] = {0, senders, 0, 0};
+    __u64 grant[GL_LANES];
+    gl_shares(&config, active, 0, kSegment, GL_ONE, grant);
+    ASSERT_LE(grant[1], last) << senders;
+    last = grant[1];
+  }
+}
+
+TEST(Overcommit, LetsNoMoreThanAQuarterOfTheBufferGrow) {
+  for (std::uint32_t senders = 1; senders < 5000; senders++) {
+    const double x = static_cast<double>(gl_overcommit(65536, kSegment, senders)) / GL_ONE - 1;
+    ASSERT_LE(x, 0.25);
+    ASSERT_GE(x, 0.019);
+    if (x > 0.02) {
+      ASSERT_LE(x * senders * kSegment, 65536.0 / 4);
+    }
+  }
+}
+
+TEST(Beginning, EndsWhenNobodyJoinsAndAfterAGapAndAHalf) {
+  const std::uint64_t rate = 23'000'000;  // 64 senders: a gap of 4 ms, that is 7.8 slots
+  EXPECT_TRUE(gl_is_beginning(rate, kSegment, 64, 0, 0));
+  EXPECT_TRUE(gl_is_beginning(rate, kSegment, 64, 11, GL_JOIN_SLOTS));
+  EXPECT_FALSE(gl_is_beginning(rate, kSegment, 64, 11, GL_JOIN_SLOTS + 1));
+  EXPECT_FALSE(gl_is_beginning(rate, kSegment, 64, 12, 0));
+  EXPECT_FALSE(gl_is_beginning(rate, kSegment, 0, GL_JOIN_SLOTS + 1, 0)) << "nobody was there last time";
+}
+
+TEST(OwnShare, HelpsThoseWhoAreBehindByAQuarterAtTheMost) {
+  const std::uint64_t grant = 1'000'000;
+  EXPECT_EQ(gl_own_share(grant, 50'000, 40'000, kSegment), grant) << "nobody is slowed down";
+  std::uint64_t last = grant;
+  for (std::uint64_t behind = 0; behind < 100'000; behind += 100) {
+    const auto share = gl_own_share(grant, 100'000 - behind, 100'000, kSegment);
+    ASSERT_GE(share, last);
+    ASSERT_LE(share, grant * 5 / 4);
+    last = share;
+  }
+  EXPECT_EQ(last, grant * 5 / 4);
+}
+
+TEST(Closing, BringsAShortLastSegmentCloserWithinTheTolerance) {
+  std::mt19937 random(13);
+  for (int i = 0; i < 5000; i++) {
+    const std::uint64_t rate = 10'000 + random() % 100'000'000;
+    const std::uint32_t rest = random() % (kSegment + 100), tolerance = random() % 2000;
+    const std::uint64_t closing = gl_closing_rate(rate, kSegment, rest, tolerance);
+    const double gap = 1e6 * kSegment / static_cast<double>(rate);
+    const double closing_gap = 1e6 * kSegment / static_cast<double>(closing);
+    if (rest == 0 || rest >= kSegment) {
+      ASSERT_EQ(closing, rate);
+      continue;
+    }
+    // Whole microseconds are lost on the way.
+    ASSERT_GE(closing_gap + 2 + gap * 0.03, gap * rest / kSegment);
+    ASSERT_LE(gap - closing_gap, 2.0 * tolerance * kSegment / rest + 2 + gap * 0.03);
+  }
+}
+
 TEST(Shares, WeightedGivesSendersInProportionToTheirLanes) {
   const auto config = settings(200'000'000, LanePolicy::weighted);
   const std::uint32_t active[GL_LANES] = {3, 5, 7, 2};
   __u64 grant[GL_LANES];
-  gl_shares(&config, active, GL_ONE, grant);
+  gl_shares(&config, active, 0, kSegment, GL_ONE, grant);
   for (int lane = 1; lane < GL_LANES; lane++) {
     EXPECT_NEAR(static_cast<double>(grant[0]) / static_cast<double>(grant[lane]),
                 static_cast<double>(config.weight[0]) / config.weight[lane], 0.01);

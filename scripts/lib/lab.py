@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab of the demo: its hosts, their kernel counters, and the capture at the server's switch port."""
+"""A lab for the demo and the benchmarks: its hosts, their kernel counters, and the capture at a switch port."""
 
 import json
 import os
