@@ -76,7 +76,7 @@ __u32 BPF_PROG(gl_scc_min_segments, struct sock *sk)
 {
 	struct gl_socket *socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
 
-	return socket && socket->restart_window >= 2 * GL_RESTART_LEAST ? 2 : 1;
+	return socket && gl_restart_segments(socket->restart_window) > 1 ? 2 : 1;
 }
 
 /* The kernel's own buffer of two windows would have the application refill it every few

@@ -125,34 +125,43 @@ static __always_inline void gl_turn_wheel(struct gl_activity *activity, __u32 no
 		gl_begin_period(activity, now);
 }
 
-/* What the flows of this burst have sent on average. */
-static __always_inline __u64 gl_mean_progress(const struct gl_activity *activity)
+/* What the flows of a lane have sent on average in this burst. */
+static __always_inline __u64 gl_mean_progress(const struct gl_activity *activity, __u32 lane)
 {
-	return activity->burst_flows ? activity->burst_bytes / activity->burst_flows : 0;
+	__u32 flows;
+
+	lane &= GL_LANES - 1;
+	flows = activity->burst_flows[lane];
+	return flows ? activity->burst_bytes[lane] / flows : 0;
 }
 
 /* Adds to a flow's progress. Under the lock. */
 static __always_inline void gl_progress(struct gl_activity *activity, struct gl_place *place,
-					__u32 bytes, const struct gl_scc_config *config)
+					__u32 lane, __u32 bytes, const struct gl_scc_config *config)
 {
-	__u64 mean = gl_mean_progress(activity);
+	__u64 mean, least;
 
-	if (place->burst != activity->burst) {
+	lane &= GL_LANES - 1;
+	mean = gl_mean_progress(activity, lane);
+	if (place->burst != activity->burst || place->burst_lane != lane) {
 		place->burst = activity->burst;
+		place->burst_lane = lane;
 		/* Those who come later do not catch up. */
-		place->bytes = gl_is_beginning(config->payload_rate, GL_SEGMENT, activity->expected,
-					       activity->slot - activity->begin_slot, 0)
-				       ? 0
-				       : mean;
-		activity->burst_flows++;
-		activity->burst_bytes += place->bytes;
+		place->bytes =
+			gl_may_catch_up(config->payload_rate, GL_SEGMENT, activity->expected,
+					config->floor_us, activity->slot - activity->begin_slot)
+				? 0
+				: mean;
+		activity->burst_flows[lane]++;
+		activity->burst_bytes[lane] += place->bytes;
 	}
 	place->bytes += bytes;
-	activity->burst_bytes += bytes;
+	activity->burst_bytes[lane] += bytes;
 	/* Nor does one that had nothing to send. */
-	if (place->bytes + GL_BEHIND_MOST * GL_SEGMENT < mean) {
-		activity->burst_bytes += mean - GL_BEHIND_MOST * GL_SEGMENT - place->bytes;
-		place->bytes = mean - GL_BEHIND_MOST * GL_SEGMENT;
+	least = mean > GL_BEHIND_MOST * GL_SEGMENT ? mean - GL_BEHIND_MOST * GL_SEGMENT : 0;
+	if (place->bytes < least) {
+		activity->burst_bytes[lane] += least - place->bytes;
+		place->bytes = least;
 	}
 }
 
@@ -187,8 +196,10 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_plac
 	if (!gl_all_active(activity)) {
 		gl_begin_period(activity, now);
 		activity->burst++;
-		activity->burst_flows = 0;
-		activity->burst_bytes = 0;
+		for (int i = 0; i < GL_LANES; i++) {
+			activity->burst_flows[i] = 0;
+			activity->burst_bytes[i] = 0;
+		}
 		activity->begin_slot = now;
 		/* Jobs repeat themselves: this burst will be as the last one. */
 		activity->expected = activity->last_peak[0];
@@ -231,7 +242,7 @@ static __always_inline void gl_note_payload(struct gl_activity *activity, struct
 	}
 	activity->arrived += bytes;
 	gl_seen(activity, place, lane, pushed, config);
-	gl_progress(activity, place, bytes, config);
+	gl_progress(activity, place, lane, bytes, config);
 	bpf_spin_unlock(&activity->lock);
 }
 

@@ -187,26 +187,27 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 		restart_window = gl_min64(restart_window, socket->own_restart_window);
 	}
 	grant = grant * state->brake / GL_ONE;
-	rate = gl_stretched_rate(grant, mss * (restart_window / 4), state->queue_us,
+	rate = gl_stretched_rate(grant, mss * gl_restart_segments(restart_window), state->queue_us,
 				 socket->queue_tolerance_us);
 	window = gl_window(rate, mss, round_trip_us, socket->ack_slack_us, restart_window);
 	if (state->block_acks < 2 && ++state->block_acks == 2)
 		state->restart_rate = rate;
-	/* Nothing is left to send: the gap behind the first burst of the next block follows from
-	 * the rate now, when that of the last senders of this one is far too high.
-	 */
 	if (unsent > mss && unsent < 2 * mss)
 		rate = gl_closing_rate(rate, mss, unsent - mss, socket->queue_tolerance_us);
 	if (!unsent && !tp->packets_out) {
-		state->block_acks = 0;
-		if (state->restart_rate)
+		/* The gap behind the first segment of the next block follows from the rate now. At
+		 * the end of a block, with few senders left, that is far too high for as many as
+		 * begin together: the buffer is full of first segments already.
+		 */
+		if (gl_is_crowded(restart_window) && state->restart_rate)
 			rate = gl_min64(rate, state->restart_rate);
+		state->block_acks = 0;
 	}
 	pace(sk, gl_varied_rate(state, rate));
 	/* Everything is acknowledged: the next bytes may start a burst, together with all other
 	 * senders. */
 	if (!tp->packets_out)
-		window = (__u32)gl_min64(window, restart_window / 4);
+		window = (__u32)gl_min64(window, gl_restart_segments(restart_window));
 	if (tp->snd_cwnd < window)
 		window = (__u32)gl_min64(tp->snd_cwnd + acked, window);
 	tp->snd_cwnd = window ? window : 1;
@@ -219,7 +220,7 @@ static __always_inline void acknowledge_at_once(struct sock *sk)
 {
 	struct gl_socket *socket = bpf_sk_storage_get(&gl_socket, sk, 0, 0);
 
-	if (socket && socket->window_out < 2 * GL_RESTART_LEAST)
+	if (socket && gl_restart_segments(socket->window_out) < 2)
 		((struct inet_connection_sock *)sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 

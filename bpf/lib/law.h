@@ -32,14 +32,19 @@
 /* And for this many if its last packet was pushed: it had nothing more to send then. */
 #define GL_PUSHED_GAPS 1
 
+/* More than that would let many who are behind overload the link. */
+#define GL_CATCH_UP_MOST 1U
+
 /* A flow that is more segments than that behind the others of its burst had nothing to send. */
 #define GL_BEHIND_MOST 8U
 
 /* When nobody joined a burst for so many slots, everybody is there. */
 #define GL_JOIN_SLOTS 3U
 
-/* Limits of the restart window, in quarters of a segment: one segment, and ten (RFC 6928). */
-#define GL_RESTART_LEAST 4U
+/* Limits of the restart window, in quarters of a segment: ten segments are RFC 6928's; less than
+ * one cannot be sent, but says that there are too many senders for one segment of each.
+ */
+#define GL_RESTART_LEAST 1U
 #define GL_RESTART_MOST 40U
 
 /* Trim of the grants: at most four-fold. */
@@ -82,11 +87,13 @@ GL_INLINE __u64 gl_decode_rate(__u16 rate)
 /* By how much grants exceed the exact share, in 1/1024, so that late timers and rounding do not
  * leave the link idle. The queue that grows from it stretches the senders' gaps (below): N senders
  * with an overcommitment of 1 + x settle where the queue is x * N segments beyond the tolerance.
- * That is to be a quarter of the buffer.
+ * That is to be a quarter of the buffer that a lane can have: of L lanes that want all they can
+ * get, dynamic thresholds give 1 / (L + 1) to each.
  */
-GL_INLINE __u32 gl_overcommit(__u32 buffer, __u32 mss, __u32 senders)
+GL_INLINE __u32 gl_overcommit(__u32 buffer, __u32 mss, __u32 senders, __u32 lanes)
 {
-	__u64 extra = (__u64)buffer / 4 * GL_ONE / mss / (senders ? senders : 1);
+	__u32 own = lanes > 1 ? buffer / (lanes + 1) : buffer;
+	__u64 extra = (__u64)own / 4 * GL_ONE / mss / (senders ? senders : 1);
 
 	return (__u32)gl_min64(gl_max64(GL_ONE + extra, GL_OVERCOMMIT_LEAST), GL_OVERCOMMIT_MOST);
 }
@@ -140,8 +147,10 @@ GL_INLINE void gl_shares(const struct gl_scc_config *config, const __u32 active[
 			 __u32 expected, __u32 mss, __u32 trim, __u64 grant[GL_LANES])
 {
 	__u32 all = active[0] + active[1] + active[2] + active[3];
+	__u32 lanes = !!active[0] + !!active[1] + !!active[2] + !!active[3];
 	__u32 senders = all > expected ? all : expected;
-	__u64 link = config->payload_rate * gl_overcommit(config->buffer, mss, senders) / GL_ONE;
+	__u64 link =
+		config->payload_rate * gl_overcommit(config->buffer, mss, senders, lanes) / GL_ONE;
 	__u64 rate = link * trim / GL_ONE;
 
 	if (all && all < senders)
@@ -157,13 +166,25 @@ GL_INLINE void gl_shares(const struct gl_scc_config *config, const __u32 active[
 
 /* A sender's own grant: those that have fallen behind the others of their burst, by losses and
  * chance, get more, so that all end together and none is left to send alone: an eighth per
- * segment, a quarter at the most.
+ * segment, for GL_CATCH_UP_MOST at the most.
  */
 GL_INLINE __u64 gl_own_share(__u64 grant, __u64 progress, __u64 mean_progress, __u32 mss)
 {
 	__u64 behind = mean_progress > progress ? mean_progress - progress : 0;
 
-	return grant + grant * gl_min64(behind, 2 * mss) / (8 * mss);
+	return grant + grant * gl_min64(behind, GL_CATCH_UP_MOST * mss) / (8 * mss);
+}
+
+/* Segments that are sent at once under a restart window. */
+GL_INLINE __u32 gl_restart_segments(__u32 restart_window)
+{
+	return restart_window >= 8 ? restart_window / 4 : 1;
+}
+
+/* Whether the first segments of all senders overfill the buffer: the window is for half of it. */
+GL_INLINE int gl_is_crowded(__u32 restart_window)
+{
+	return restart_window < 2;
 }
 
 /* For how long a sender with this grant counts as active after its last packet, in slots, if that
@@ -172,7 +193,7 @@ GL_INLINE __u64 gl_own_share(__u64 grant, __u64 progress, __u64 mean_progress, _
 GL_INLINE __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u32 round_trip_us,
 			      __u32 gaps)
 {
-	__u64 burst = (__u64)mss * restart_window / 4;
+	__u64 burst = (__u64)mss * gl_max64(restart_window, 4) / 4;
 	__u64 gap_ns = grant ? burst * 1000000000ULL / grant : 0;
 	__u64 slots = (gaps * gap_ns + 4000ULL * round_trip_us) / GL_SLOT_NS + 2;
 
@@ -192,6 +213,17 @@ GL_INLINE int gl_is_beginning(__u64 payload_rate, __u32 mss, __u32 expected, __u
 
 	return since_join <= GL_JOIN_SLOTS &&
 	       since_begin <= gl_max64(gap_ns * 3 / 2 / GL_SLOT_NS, GL_JOIN_SLOTS);
+}
+
+/* Whether a flow that sends for the first time so many slots after the begin of a burst takes part
+ * from its begin: its first segment may have been lost, and came again after a timeout.
+ */
+GL_INLINE int gl_may_catch_up(__u64 payload_rate, __u32 mss, __u32 expected, __u32 floor_us,
+			      __u32 since_begin)
+{
+	__u64 gap_ns = 1000000000ULL * expected * mss / payload_rate;
+
+	return since_begin <= (4 * gap_ns + 2000ULL * floor_us) / GL_SLOT_NS;
 }
 
 /* What each of the expected senders may send at once when it starts again: together half of the
@@ -258,7 +290,7 @@ GL_INLINE __u32 gl_window(__u64 rate, __u32 mss, __u32 round_trip_us, __u32 slac
 	__u64 bytes = rate * 5 / 4 * (round_trip_us + slack_us) / GL_SECOND_US;
 	__u64 segments = (bytes + mss - 1) / mss;
 
-	return (__u32)gl_max64(segments, restart_window / 4);
+	return (__u32)gl_max64(segments, gl_restart_segments(restart_window));
 }
 
 #endif

@@ -168,7 +168,7 @@ static __always_inline void write_option(struct bpf_sock_ops *ops,
 	if (gl_write_grant(
 		    ops,
 		    gl_own_share(activity->grant[lane], socket->place[GL_ARRIVING].bytes,
-				 gl_mean_progress(activity), GL_SEGMENT),
+				 gl_mean_progress(activity, lane), GL_SEGMENT),
 		    gl_restart_window(config->buffer, GL_SEGMENT, gl_expected_senders(activity))))
 		gl_count_up(GL_COUNT_GRANTS_NO_ROOM);
 	else

@@ -84,8 +84,8 @@ struct gl_activity {
 	__u32 last_peak[2];	      /* and in the two before */
 	__u32 peak_slot;	      /* when this period began */
 	__u32 burst;		      /* bursts so far: each begins after silence */
-	__u32 burst_flows;	      /* flows that have taken part in this one */
-	__u64 burst_bytes;	      /* what they have sent in it */
+	__u32 burst_flows[GL_LANES];  /* flows that have taken part in this one */
+	__u64 burst_bytes[GL_LANES];  /* what they have sent in it */
 	__u32 begin_slot;	      /* when it began */
 	__u32 join_slot;	      /* when the latest one joined */
 	__u32 expected;		      /* senders that were expected at the begin */
@@ -107,11 +107,11 @@ enum gl_socket_flag {
 
 /* A flow's place in the count of one direction. */
 struct gl_place {
-	__u32 slot;  /* in which its last payload counts */
-	__u32 lane;  /* in which that passed */
-	__u32 burst; /* in which it took part last */
-	__u32 reserved;
-	__u64 bytes; /* its progress in that */
+	__u32 slot;	  /* in which its last payload counts */
+	__u32 lane;	  /* in which that passed */
+	__u32 burst;	  /* in which it took part last */
+	__u32 burst_lane; /* and its lane then */
+	__u64 bytes;	  /* its progress in that */
 };
 
 /*
