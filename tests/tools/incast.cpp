@@ -31,7 +31,8 @@ int main(int count, char** arguments) {
   app.require_subcommand(1);
 
   Receiver receiver;
-  CLI::App* receive = app.add_subcommand("receive", "ask for blocks; one JSON object per batch, then \"done\"");
+  CLI::App* receive =
+      app.add_subcommand("receive", "ask for blocks; one JSON object per batch, then \"done\"");
   receive->add_option("port", receiver.port, "TCP port to listen on")->required();
   receive->add_option("flows", receiver.flows, "connections to wait for")->required();
   std::string sizes;
@@ -52,7 +53,8 @@ int main(int count, char** arguments) {
   send->add_option("congestion", sender.congestion, "congestion control; empty: the host's");
   send->add_option("priority", sender.priority, "SO_PRIORITY");
   send->add_option("--pacing-rate", sender.pacing_rate, "SO_MAX_PACING_RATE, bytes per second");
-  send->add_option("--write-rate", sender.write_rate, "the program writes no faster, bytes per second per flow");
+  send->add_option("--write-rate", sender.write_rate,
+                   "the program writes no faster, bytes per second per flow");
 
   CLI11_PARSE(app, count, arguments);
   if (!receive->parsed()) return run(sender);

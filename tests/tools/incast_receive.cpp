@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,7 @@ double ms_since(Clock::time_point begin) {
 
 Fd listen_on(const Receiver& settings) {
   Fd listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener) fail("open a socket");
   const int yes = 1, no = 0;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
@@ -52,9 +54,8 @@ void accept_all(int listener, int epoll, const Receiver& settings, std::vector<F
     flow.fd.reset(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!flow.fd) fail("accept");
     setsockopt(flow.fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    if (settings.window_clamp > 0 &&
-        setsockopt(flow.fd.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &settings.window_clamp,
-                   sizeof(settings.window_clamp)) != 0) {
+    if (settings.window_clamp > 0 && setsockopt(flow.fd.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP,
+                                                &settings.window_clamp, sizeof(settings.window_clamp)) != 0) {
       fail("clamp the window");
     }
     watch(epoll, flow.fd.get(), &flow, EPOLLIN, EPOLL_CTL_ADD);
@@ -103,7 +104,7 @@ void report(int batch, const std::vector<Flow>& flows, std::uint64_t bytes) {
   std::sort(times.begin(), times.end());
   const auto count = static_cast<double>(flows.size());
   const auto percentile = [&](double share) {
-    return times[static_cast<std::size_t>(share * (count - 1) + 0.5)];
+    return times[static_cast<std::size_t>(std::lround(share * (count - 1)))];
   };
   std::printf(
       "{\"batch\":%d,\"ms\":%.3f,\"mean_ms\":%.3f,\"goodput_mbit_s\":%.2f,\"flow_p50_ms\":%.3f,"

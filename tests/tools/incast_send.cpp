@@ -48,6 +48,7 @@ void connect_all(const Sender& settings, int epoll, std::vector<Flow>& flows) {
   }
   for (auto& flow : flows) {
     flow.fd.reset(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!flow.fd) fail("open a socket");
     const int descriptor = flow.fd.get();
     if (settings.priority > 0) {
       setsockopt(descriptor, SOL_SOCKET, SO_PRIORITY, &settings.priority, sizeof(settings.priority));
@@ -57,8 +58,8 @@ void connect_all(const Sender& settings, int epoll, std::vector<Flow>& flows) {
                    static_cast<socklen_t>(settings.congestion.size())) != 0) {
       fail("set the congestion control");
     }
-    if (settings.pacing_rate > 0 && setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &settings.pacing_rate,
-                                               sizeof(settings.pacing_rate)) != 0) {
+    if (settings.pacing_rate > 0 && setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE,
+                                               &settings.pacing_rate, sizeof(settings.pacing_rate)) != 0) {
       fail("limit the pacing rate");
     }
     if (connect(descriptor, found->ai_addr, found->ai_addrlen) != 0) fail("connect");
