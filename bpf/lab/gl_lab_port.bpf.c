@@ -44,8 +44,6 @@ __u64 last_arrival_ns[LANES];
  * find at least I and less than I + 1 parts. */
 #define FILLING_PARTS 64
 __u64 filling[FILLING_PARTS];
-/* The most bytes that one found. */
-__u64 filling_most = 0;
 /* Packets that the full buffer dropped, as the frames that they would have been. */
 __u64 dropped = 0;
 
@@ -97,8 +95,6 @@ static void note_filling(__u32 in_all)
 	/* Told again, for the verifier loses the bound. */
 	barrier_var(part);
 	filling[part & (FILLING_PARTS - 1)]++;
-	if (in_all > filling_most)
-		filling_most = in_all;
 }
 
 /* Whether the buffer takes a packet. A lane alone may have all of it. Otherwise each lane may hold

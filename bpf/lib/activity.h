@@ -48,6 +48,20 @@ static __always_inline void gl_begin_period(struct gl_activity *activity, __u32 
 	activity->peak_slot = now;
 }
 
+/* Somebody sends after silence. Under the lock. */
+static __always_inline void gl_begin_burst(struct gl_activity *activity, __u32 now)
+{
+	gl_begin_period(activity, now);
+	activity->burst++;
+	for (int lane = 0; lane < GL_LANES; lane++) {
+		activity->burst_flows[lane] = 0;
+		activity->burst_bytes[lane] = 0;
+	}
+	activity->begin_slot = now;
+	/* Jobs repeat themselves: this burst will be as the last one. */
+	activity->expected = activity->last_peak[0];
+}
+
 static __always_inline __u32 gl_all_active(const struct gl_activity *activity)
 {
 	return activity->active[0] + activity->active[1] + activity->active[2] +
@@ -193,17 +207,8 @@ static __always_inline void gl_seen(struct gl_activity *activity, struct gl_plac
 	place->lane = lane;
 	if (active && last_lane == lane)
 		return;
-	if (!gl_all_active(activity)) {
-		gl_begin_period(activity, now);
-		activity->burst++;
-		for (int i = 0; i < GL_LANES; i++) {
-			activity->burst_flows[i] = 0;
-			activity->burst_bytes[i] = 0;
-		}
-		activity->begin_slot = now;
-		/* Jobs repeat themselves: this burst will be as the last one. */
-		activity->expected = activity->last_peak[0];
-	}
+	if (!gl_all_active(activity))
+		gl_begin_burst(activity, now);
 	activity->join_slot = now;
 	/* A sender that was silent: count it at once, for the next acknowledgement is for it. */
 	activity->active[lane]++;

@@ -121,7 +121,8 @@ static __always_inline void pace(struct sock *sk, __u64 rate)
 		sk->sk_pacing_status = PACING_NEEDED;
 }
 
-static __always_inline __u64 gl_varied_rate(struct gl_scc_state *state, __u64 rate)
+/* The rate whose gap is varied as said at GL_LATE_MASK. */
+static __always_inline __u64 varied_rate(struct gl_scc_state *state, __u64 rate)
 {
 	__u32 late = bpf_get_prandom_u32() & GL_LATE_MASK;
 	__u32 gap = GL_ONE + late - state->late;
@@ -203,7 +204,7 @@ static __always_inline void control(struct sock *sk, __u32 ack, const struct rat
 			rate = gl_min64(rate, state->restart_rate);
 		state->block_acks = 0;
 	}
-	pace(sk, gl_varied_rate(state, rate));
+	pace(sk, varied_rate(state, rate));
 	/* Everything is acknowledged: the next bytes may start a burst, together with all other
 	 * senders. */
 	if (!tp->packets_out)

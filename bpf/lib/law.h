@@ -29,10 +29,12 @@
  */
 #define GL_IDLE_GAPS 4
 
-/* And for this many if its last packet was pushed: it had nothing more to send then. */
+/* And for this many if it had nothing more to send behind its last packet. */
 #define GL_PUSHED_GAPS 1
 
-/* More than that would let many who are behind overload the link. */
+/* A flow that is behind the others of its burst is helped as if by so many segments at the most:
+ * more would let many of them overload the link.
+ */
 #define GL_CATCH_UP_MOST 1U
 
 /* A flow that is more segments than that behind the others of its burst had nothing to send. */
@@ -200,6 +202,12 @@ GL_INLINE __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u3
 	return (__u32)gl_min64(slots, GL_WHEEL - 1);
 }
 
+/* Between two segments of a sender, if so many share the link. */
+GL_INLINE __u64 gl_equal_gap_ns(__u64 payload_rate, __u32 mss, __u32 senders)
+{
+	return 1000000000ULL * senders * mss / payload_rate;
+}
+
 /* A burst begins when somebody sends after silence. While others join, the shares of all senders
  * that are expected are kept free, for one and a half of their gaps at most. Else the first
  * senders, who hear of the later ones only with their next packets, would overload the link while
@@ -209,7 +217,7 @@ GL_INLINE __u32 gl_idle_slots(__u64 grant, __u32 mss, __u32 restart_window, __u3
 GL_INLINE int gl_is_beginning(__u64 payload_rate, __u32 mss, __u32 expected, __u32 since_begin,
 			      __u32 since_join)
 {
-	__u64 gap_ns = 1000000000ULL * expected * mss / payload_rate;
+	__u64 gap_ns = gl_equal_gap_ns(payload_rate, mss, expected);
 
 	return since_join <= GL_JOIN_SLOTS &&
 	       since_begin <= gl_max64(gap_ns * 3 / 2 / GL_SLOT_NS, GL_JOIN_SLOTS);
@@ -221,7 +229,7 @@ GL_INLINE int gl_is_beginning(__u64 payload_rate, __u32 mss, __u32 expected, __u
 GL_INLINE int gl_may_catch_up(__u64 payload_rate, __u32 mss, __u32 expected, __u32 floor_us,
 			      __u32 since_begin)
 {
-	__u64 gap_ns = 1000000000ULL * expected * mss / payload_rate;
+	__u64 gap_ns = gl_equal_gap_ns(payload_rate, mss, expected);
 
 	return since_begin <= (4 * gap_ns + 2000ULL * floor_us) / GL_SLOT_NS;
 }
